@@ -1,0 +1,59 @@
+"""Sardonyx: load safely, check, look inside and run any ONNX model.
+
+The public names load on first use, so that `import sardonyx` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from sardonyx import backend as backend
+    from sardonyx.api import check as check
+    from sardonyx.api import compare as compare
+    from sardonyx.api import infer_shapes as infer_shapes
+    from sardonyx.api import inspect as inspect
+    from sardonyx.errors import SardonyxError as SardonyxError
+    from sardonyx.model.limits import Limits as Limits
+    from sardonyx.model.load import load as load
+    from sardonyx.model.save import save as save
+    from sardonyx.runtime.inference_session import InferenceSession as InferenceSession
+    from sardonyx.runtime.inference_session import IOBinding as IOBinding
+    from sardonyx.runtime.inference_session import OrtValue as OrtValue
+    from sardonyx.runtime.inference_session import RunOptions as RunOptions
+    from sardonyx.runtime.inference_session import SessionOptions as SessionOptions
+    from sardonyx.runtime.session import Session as Session
+
+_HOME = {
+    "IOBinding": "sardonyx.runtime.inference_session",
+    "InferenceSession": "sardonyx.runtime.inference_session",
+    "Limits": "sardonyx.model.limits",
+    "OrtValue": "sardonyx.runtime.inference_session",
+    "RunOptions": "sardonyx.runtime.inference_session",
+    "SardonyxError": "sardonyx.errors",
+    "Session": "sardonyx.runtime.session",
+    "SessionOptions": "sardonyx.runtime.inference_session",
+    "check": "sardonyx.api",
+    "compare": "sardonyx.api",
+    "infer_shapes": "sardonyx.api",
+    "inspect": "sardonyx.api",
+    "load": "sardonyx.model.load",
+    "save": "sardonyx.model.save",
+}
+
+__all__ = [*sorted(_HOME), "__version__", "backend"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "backend":
+        return importlib.import_module("sardonyx.backend")
+    if name not in _HOME:
+        raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

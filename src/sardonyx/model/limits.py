@@ -1,0 +1,33 @@
+"""What a model may cost before it is refused. One frozen object; widen it with `replace`.
+
+    sx.load("big.onnx", limits=sx.Limits(nodes=5_000_000))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT_LIMITS", "Limits"]
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of guarded loading; every refusal names the field here that refused."""
+
+    file_bytes: int = 2 * GIB  # one protobuf message; protobuf itself ends here
+    text_bytes: int = 16 * MIB  # one doc_string or metadata value
+    name_bytes: int = 64 * KIB  # one name of a value, node, attribute or function
+    unknown_bytes: int = 1 * MIB  # fields that the ONNX schema does not have, in all
+    nodes: int = 1_000_000  # nodes in all graphs and functions as written
+    expanded_nodes: int = 1_000_000  # nodes after every function call is inlined
+    graph_depth: int = 32  # subgraphs inside subgraphs
+    function_depth: int = 32  # functions calling functions
+    rank: int = 64  # dimensions of one tensor
+    tensor_elements: int = 1 << 40  # elements of one tensor
+    symlinks: bool = False  # follow symbolic links to external data (Hugging Face's cache has them)
+    hardlinks: bool = False  # accept external data files with more than one name
+
+
+DEFAULT_LIMITS = Limits()
