@@ -1,7 +1,7 @@
 """The one exception tree. An error says what, where, the value, the limit and the way out.
 
-    load: tensor 'fc.weight': raw_data has 10 bytes, but float32[2, 3] needs 24.
-    Export the model again; the file is damaged.
+load: tensor 'fc.weight': raw_data has 10 bytes, but float32[2, 3] needs 24.
+Export the model again; the file is damaged.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ __all__ = [
     "ModelError",
     "RunError",
     "SardonyxError",
+    "SaveError",
     "ShapeError",
     "StructureError",
     "UnsupportedError",
@@ -88,6 +89,12 @@ class LimitError(ModelError):
 
 class UnsupportedError(ModelError):
     """An operator, domain, opset or IR version that this version does not know."""
+
+
+class SaveError(SardonyxError):
+    """The model could not be written; whatever stood at the path before is untouched."""
+
+    stage = "save"
 
 
 class ShapeError(SardonyxError):

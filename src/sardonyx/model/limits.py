@@ -1,6 +1,6 @@
 """What a model may cost before it is refused. One frozen object; widen it with `replace`.
 
-    sx.load("big.onnx", limits=sx.Limits(nodes=5_000_000))
+sx.load("big.onnx", limits=sx.Limits(nodes=5_000_000))
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Limits:
     function_depth: int = 32  # functions calling functions
     rank: int = 64  # dimensions of one tensor
     tensor_elements: int = 1 << 40  # elements of one tensor
+    dense_bytes: int = 2 * GIB  # a sparse tensor, once its zeros are written out
     symlinks: bool = False  # follow symbolic links to external data (Hugging Face's cache has them)
     hardlinks: bool = False  # accept external data files with more than one name
 

@@ -1,0 +1,1 @@
+"""Files ↔ `onnx_ir.Model`: loading under limits, saving atomically."""

@@ -1,0 +1,46 @@
+"""The user's own source line, where the exporter recorded one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+import onnx_ir as ir
+
+__all__ = ["describe", "source_line"]
+
+_STACK_TRACE = "pkg.torch.onnx.stack_trace"
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')  # torch.export: outermost first
+_LEGACY_FRAME = re.compile(
+    r"^\s*(?P<file>[^\s(][^(]*)\((?P<line>\d+)\): ", re.MULTILINE
+)  # innermost first
+_LIBRARY = ("site-packages", "dist-packages", "/torch/")
+_MOST_TEXT = 1 << 16
+
+
+def source_line(node: ir.Node) -> str | None:
+    """`model.py:41` for a node that torch exported, from its stack trace; None where nothing was recorded.
+
+    The innermost frame of the user's own code wins; a frame inside a library serves when there is no other.
+    """
+    trace = node.metadata_props.get(_STACK_TRACE) if node.metadata_props else None
+    if trace:
+        frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace[-_MOST_TEXT:])][::-1]
+    elif node.doc_string:
+        frames = [
+            (m["file"], m["line"]) for m in _LEGACY_FRAME.finditer(node.doc_string[:_MOST_TEXT])
+        ]
+    else:
+        return None
+    own = [f for f in frames if not any(part in f[0] for part in _LIBRARY)]
+    for file, line in own or frames:
+        return f"{PurePath(file).name}:{line}"
+    return None
+
+
+def describe(node: ir.Node) -> str:
+    """`Conv 'layer1.0'`, as a person would name the node; one without a name goes by its first output."""
+    name = node.name or next((f"→ {o.name}" for o in node.outputs if o.name), "")
+    shown = name if len(name) <= 120 else name[:117] + "…"
+    domain = f"{node.domain}::" if node.domain not in ("", "ai.onnx") else ""
+    return f"{domain}{node.op_type} {shown!r}" if shown else f"{domain}{node.op_type}"
