@@ -1,0 +1,122 @@
+"""Which implementation runs a node.
+
+In this order: a function of the model, control flow, our own correction, `onnx.reference`,
+and at last the function body that the standard gives to the operator.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import onnx
+
+from sardonyx.backends.guard import Guard
+from sardonyx.backends.reference.control_flow import CONTROL_FLOW, Subgraph
+from sardonyx.backends.reference.corrections import find_correction
+from sardonyx.backends.reference.functions import contextual_body, schema_body, type_key
+from sardonyx.backends.reference.onnx_reference import find_reference
+from sardonyx.backends.reference.operator import Operator, Schema, find_schema
+from sardonyx.backends.reference.program import Block, Kernel
+from sardonyx.backends.reference.values import Value
+from sardonyx.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from sardonyx.backends.reference.compile import Compiler, Context
+
+__all__ = ["Selected", "select_kernel"]
+
+CONTEXTUAL_CACHE = 32  # bodies kept for one node whose definition depends on its input types
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A kernel; `predicts` is false where the work is done by nodes inside, which predict theirs."""
+
+    kernel: Kernel
+    predicts: bool
+
+
+def select_kernel(
+    operator: Operator, subgraphs: Mapping[str, Subgraph], compiler: Compiler, context: Context
+) -> Selected:
+    """Find what runs a node."""
+    node = operator.node
+    if function := compiler.functions.get(node.op_identifier()):
+        block = compiler.compile_function(function, node.attributes, context)
+        return Selected(FunctionCall(block), predicts=False)
+    if operator.domain == "" and operator.name in CONTROL_FLOW:
+        return Selected(CONTROL_FLOW[operator.name](operator, subgraphs), predicts=False)
+    leaf = find_correction(operator) or (None if subgraphs else find_reference(operator))
+    if leaf is not None:
+        return Selected(leaf, predicts=True)
+    schema = find_schema(operator.domain, operator.name, operator.version)
+    if schema is not None and schema.has_function:
+        block = compiler.compile_function(schema_body(schema), node.attributes, context)
+        return Selected(FunctionCall(block), predicts=False)
+    if schema is not None and schema.has_context_dependent_function:
+        return Selected(ContextualCall(operator, schema, compiler, context), predicts=False)
+    raise _unknown(operator)
+
+
+class FunctionCall:
+    """Runs the body of a function on the inputs of its call."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def __call__(self, inputs: Sequence[Value], guard: Guard) -> Sequence[Value]:
+        missing = len(self.block.inputs) - len(inputs)
+        return self.block.run([*inputs, *[None] * missing], (), guard)
+
+
+class ContextualCall:
+    """Runs an operator whose body is built from the types it meets; a body is built once a type."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        schema: Schema,
+        compiler: Compiler,
+        context: Context,
+    ) -> None:
+        self.operator = operator
+        self.schema = schema
+        self.compiler = compiler
+        self.context = context
+        self._bodies: dict[tuple[object, ...], FunctionCall] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, inputs: Sequence[Value], guard: Guard) -> Sequence[Value]:
+        key = type_key(inputs)
+        call = self._bodies.get(key)
+        if call is None:
+            with self._lock:
+                function = contextual_body(self.schema, self.operator, inputs)
+                block = self.compiler.compile_function(
+                    function, self.operator.node.attributes, self.context
+                )
+                call = FunctionCall(block)
+                if len(self._bodies) < CONTEXTUAL_CACHE:
+                    self._bodies[key] = call
+        return call(inputs, guard)
+
+
+def _unknown(operator: Operator) -> UnsupportedError:
+    names = {
+        s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == operator.domain
+    }
+    domain = operator.domain or "ai.onnx"
+    if operator.name in names:
+        message = f"operator {operator.name!r} of {domain} {operator.version} cannot run here"
+        hint = "Convert the model to an opset that has it."
+    else:
+        message = f"{domain} has no operator {operator.name!r}"
+        near = get_close_matches(operator.name, names, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else "Define it as a function of the model."
+    return UnsupportedError(
+        message, where=operator.label, source=operator.source, value=operator.name, hint=hint
+    )
