@@ -27,7 +27,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
 from sardonyx.errors import FormatError, LimitError, SardonyxError, StructureError
-from sardonyx.model import sparse
+from sardonyx.model import maps, sparse
 from sardonyx.model.external_data import ExternalFiles, MappedFile, map_descriptor
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.nodes import attribute_key
@@ -201,12 +201,12 @@ def _build(
     check_structure(proto, parsed.weights, limits)
     for tensor, where in _external_tensors(proto):
         external.check(tensor, where)
-    sparse_protos: list[onnx.SparseTensorProto] = []
-    if sparse.has_sparse(proto):
-        if not parsed.owned:
-            kept, proto = proto, onnx.ModelProto()
-            proto.CopyFrom(kept)
-        sparse_protos = sparse.hide(proto)
+    has_sparse, has_maps = sparse.has_sparse(proto), maps.has_maps(proto.graph)
+    if (has_sparse or has_maps) and not parsed.owned:
+        kept, proto = proto, onnx.ModelProto()
+        proto.CopyFrom(kept)
+    sparse_protos = sparse.hide(proto) if has_sparse else []
+    map_types = maps.hide(proto.graph) if has_maps else {}
     try:
         model = ir.from_proto(proto)
     except UnicodeDecodeError:
@@ -215,6 +215,7 @@ def _build(
         if isinstance(error.__cause__, UnicodeDecodeError):
             raise error.__cause__ from None
         raise StructureError(f"onnx_ir cannot build the graph: {str(error)[-300:]}.") from error
+    maps.remember(model.graph, map_types)
     _place_weights(model, proto, parsed.weights)
     _replace_tensors(model, external, sparse_protos)
     model.meta[FILES] = (*(files if parsed.weights else ()), *external.opened)

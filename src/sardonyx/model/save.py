@@ -17,7 +17,7 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import SardonyxError, SaveError
-from sardonyx.model import sparse
+from sardonyx.model import maps, sparse
 from sardonyx.model.external_data import MappedTensor
 from sardonyx.model.load import TRAINING, verify_files
 
@@ -80,6 +80,7 @@ def save(
 def to_proto(model: ir.Model) -> onnx.ModelProto:
     """The model as a ModelProto, with the parts that onnx_ir does not carry."""
     proto = ir.to_proto(model)
+    maps.show(proto.graph, model.graph)
     found = [t for _, t in _tensors(model) if isinstance(t, sparse.SparseTensor)]
     if found:
         sparse.show(proto, found)
