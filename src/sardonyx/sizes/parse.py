@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from sardonyx.sizes.arithmetic import max_of, min_of, broadcast_of
+from sardonyx.sizes.arithmetic import broadcast_of, max_of, min_of
 from sardonyx.sizes.expr import HYPHENATED_NAME, MAX_DEGREE, Size, symbol
 from sardonyx.sizes.ratio import Ratio
 

@@ -1,0 +1,134 @@
+"""Operators that choose: the largest, the true, the distinct. Often data decides how many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sardonyx.ops.call import Call
+from sardonyx.ops.costs import Cost, bytes_of, moved
+from sardonyx.ops.entry import Operator
+from sardonyx.ops.facts import Facts
+from sardonyx.sizes import Size
+
+__all__ = ["OPERATORS"]
+
+
+def top_k(call: Call) -> list[Facts]:
+    shape = call.input(0).shape
+    if shape is None:
+        return [call.out(None), call.out(None, 1)]
+    axis = call.axis(call.int_attr("axis", -1), len(shape))
+    k: Size | None = call.int_attr("k") if call.version < 10 else call.scalar(1)
+    size = shape[axis]
+    if isinstance(k, int) and k < 0:
+        call.fail(f"k is {k}; it cannot be negative")
+    if isinstance(k, int) and isinstance(size, int) and k > size:
+        call.fail(f"k is {k}, but dimension {axis} has only {size} elements")
+    taken = call.fresh(axis) if k is None else k
+    result = (*shape[:axis], taken, *shape[axis + 1 :])
+    return [call.out(result), call.out(result, 1)]
+
+
+def non_zero(call: Call) -> list[Facts]:
+    """One column for each non-zero element; one row for each dimension."""
+    shape = call.input(0).shape
+    return [call.out((call.fresh(0) if shape is None else len(shape), call.fresh(1)))]
+
+
+def compress(call: Call) -> list[Facts]:
+    shape, axis = call.input(0).shape, call.attr("axis")
+    if axis is None:
+        return [call.out((call.fresh(0),))]
+    if shape is None:
+        return [call.out(None)]
+    at = call.axis(int(axis), len(shape))
+    return [call.out((*shape[:at], call.fresh(at), *shape[at + 1 :]))]
+
+
+def unique(call: Call) -> list[Facts]:
+    shape, axis = call.input(0).shape, call.attr("axis")
+    if axis is None:
+        count: Size = call.fresh(0)
+        first = call.out((count,))
+        length = call.input(0).elements
+    else:
+        if shape is None:
+            return [call.out(None), *(call.out((call.fresh(0, i),), i) for i in (1, 2, 3))]
+        at = call.axis(int(axis), len(shape))
+        count = call.fresh(at)
+        first = call.out((*shape[:at], count, *shape[at + 1 :]))
+        length = shape[at]
+    inverse = call.fresh(0, 2) if length is None else length
+    return [first, call.out((count,), 1), call.out((inverse,), 2), call.out((count,), 3)]
+
+
+def non_max_suppression(call: Call) -> list[Facts]:
+    boxes, scores = call.need_rank(0, 3), call.need_rank(1, 3)
+    if boxes is not None:
+        call.agree(boxes[2], 4, "the last dimension of boxes and the 4 coordinates")
+        if scores is not None:
+            call.agree(boxes[0], scores[0], "batches of boxes and scores")
+            call.agree(boxes[1], scores[2], "boxes and scores")
+    return [call.out((call.fresh(0), 3))]
+
+
+def one_hot(call: Call) -> list[Facts]:
+    shape, depth = call.input(0).shape, call.scalar(1)
+    call.input(2)
+    if shape is None:
+        return [call.out(None)]
+    axis = call.axis(call.int_attr("axis", -1), len(shape) + 1)
+    if isinstance(depth, float):
+        depth = int(depth)
+    if isinstance(depth, int) and depth < 0:
+        call.fail(f"depth is {depth}; it cannot be negative")
+    size = call.fresh(axis) if depth is None else depth
+    return [call.out((*shape[:axis], size, *shape[axis:]))]
+
+
+def one_hot_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
+    return Cost(0, 0, bytes_of(call.input(0)), bytes_of(outputs[0]))
+
+
+def reverse_sequence(call: Call) -> list[Facts]:
+    shape, lengths = call.input(0).shape, call.need_rank(1, 1)
+    if shape is not None:
+        if len(shape) < 2:
+            call.fail(f"input has rank {len(shape)}, but time and batch need two dimensions")
+        batch = call.axis(call.int_attr("batch_axis", 1), len(shape), what="batch_axis")
+        if lengths is not None:
+            call.agree(shape[batch], lengths[0], "the batch and sequence_lens")
+    return [call.same()]
+
+
+def trilu(call: Call) -> list[Facts]:
+    shape = call.input(0).shape
+    if shape is not None and len(shape) < 2:
+        call.fail(f"input has rank {len(shape)}, but a matrix is needed")
+    return [call.same()]
+
+
+def moving(call: Call, outputs: Sequence[Facts]) -> Cost:
+    return moved(call.inputs, outputs)
+
+
+def comparing(call: Call, outputs: Sequence[Facts]) -> Cost:
+    """At least one comparison for each input element."""
+    return moved(call.inputs, outputs, flops=call.input(0).elements)
+
+
+def suppression_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
+    """Boxes are compared pairwise; how many pairs is in the data."""
+    return moved(call.inputs, outputs, flops=None)
+
+
+OPERATORS = (
+    Operator("TopK", "opaque", top_k, cost=comparing),
+    Operator("NonZero", "opaque", non_zero, cost=comparing),
+    Operator("Compress", "opaque", compress, cost=moving),
+    Operator("Unique", "opaque", unique, cost=comparing),
+    Operator("NonMaxSuppression", "opaque", non_max_suppression, cost=suppression_cost),
+    Operator("OneHot", "opaque", one_hot, cost=one_hot_cost),
+    Operator("ReverseSequence", "opaque", reverse_sequence, cost=moving),
+    Operator("Trilu", "opaque", trilu, cost=moving),
+)

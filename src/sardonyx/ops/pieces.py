@@ -1,0 +1,299 @@
+"""Operators that cut tensors apart, join them, and put margins around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sardonyx.ops.call import Call
+from sardonyx.ops.costs import Cost, bytes_of, moved, total
+from sardonyx.ops.entry import Operator
+from sardonyx.ops.facts import Facts, Shape, Values
+from sardonyx.sizes import Expr, Size, at_least, ceil_div, max_of, min_of
+
+__all__ = ["OPERATORS"]
+
+
+# Concat
+
+
+def concat(call: Call) -> list[Facts]:
+    if not call.inputs:
+        call.fail("there is nothing to join")
+    shapes = [call.input(index).shape for index in range(len(call.inputs))]
+    known = [shape for shape in shapes if shape is not None]
+    if not known:
+        return [call.out(None)]
+    rank = len(known[0])
+    if any(len(shape) != rank for shape in known):
+        call.fail(f"inputs have the ranks {[len(shape) for shape in known]}, which must be equal")
+    axis = call.axis(call.int_attr("axis", 1), rank)  # only Concat-1 has a default
+    dims = list(known[0])
+    for shape in known[1:]:
+        for at, dim in enumerate(shape):
+            if at == axis:
+                dims[at] = dims[at] + dim
+            elif dim is not dims[at]:
+                dims[at] = call.agree(dims[at], dim, f"dimension {at} of the inputs")
+    if len(known) < len(shapes):
+        dims[axis] = call.fresh(axis)
+    return [call.out(dims)]
+
+
+def concat_values(call: Call, output: Facts) -> Values | None:
+    values = [call.value(index) for index in range(len(call.inputs))]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return np.concatenate(known, axis=call.int_attr("axis", 1))
+
+
+def joining(call: Call, outputs: Sequence[Facts]) -> Cost:
+    return moved(call.inputs, outputs)
+
+
+# Split
+
+
+def split(call: Call) -> list[Facts]:
+    shape, count = call.input(0).shape, len(call.node.outputs)
+    if shape is None:
+        return [call.out(None, index) for index in range(count)]
+    axis = call.axis(call.int_attr("axis"), len(shape))
+    sizes = _split_sizes(call, shape[axis], axis, count)
+    outputs = [
+        call.out((*shape[:axis], size, *shape[axis + 1 :]), index)
+        for index, size in enumerate(sizes)
+    ]
+    value = call.value(0)
+    if value is not None and all(isinstance(size, int) for size in sizes):
+        cuts = np.cumsum([size for size in sizes if isinstance(size, int)])[:-1]
+        parts = np.split(value, cuts, axis=axis)
+        return [facts.with_value(part) for facts, part in zip(outputs, parts, strict=True)]
+    return outputs
+
+
+def _split_sizes(call: Call, size: Size, axis: int, count: int) -> list[Size]:
+    given: Sequence[Size] | None = call.ints_attr("split")
+    if given is None and call.has(1):
+        given = call.vector(1)
+        if given is None:
+            return [call.fresh(axis, index) for index in range(count)]
+    if given is None:
+        return _even_split(call, size, count)
+    if len(given) != count:
+        call.fail(f"split has {len(given)} sizes for {count} outputs")
+    if any(isinstance(part, int) and part < 0 for part in given):
+        call.fail(f"split {list(map(str, given))} has a negative size")
+    whole = sum(given[1:], given[0])
+    call.agree(whole, size, f"the sum of split and dimension {axis}")
+    return list(given)
+
+
+def _even_split(call: Call, size: Size, count: int) -> list[Size]:
+    """Equal parts; since opset 18 the last may be smaller, before it that was an error."""
+    parts = call.int_attr("num_outputs", count)
+    if parts != count:
+        call.fail(f"num_outputs is {parts}, but the node has {count} outputs")
+    if isinstance(size, int) and size % count and call.version < 18:
+        call.fail(f"dimension of {size} does not split into {count} equal parts")
+    part = ceil_div(size, count) if call.version >= 18 else size // count
+    return [*([part] * (count - 1)), max_of(size - part * (count - 1), 0)]
+
+
+def splitting(call: Call, outputs: Sequence[Facts]) -> Cost:
+    return moved(call.inputs[:1], outputs)
+
+
+# Slice
+
+
+def slice_(call: Call) -> list[Facts]:
+    shape = call.input(0).shape
+    if shape is None:
+        return [call.out(None)]
+    plan = slice_plan(call, len(shape))
+    if plan is None:
+        return [call.out(_slice_unknown(call, shape))]
+    dims = list(shape)
+    for axis, start, end, step in plan:
+        if step == 0:
+            call.fail(f"the step along axis {axis} is 0")
+        length = slice_length(dims[axis], start, end, step)
+        dims[axis] = call.fresh(axis) if length is None else length
+    return [call.out(dims)]
+
+
+def slice_plan(call: Call, rank: int) -> list[tuple[int, Any, Any, Any]] | None:
+    """(axis, start, end, step) for each sliced axis; None when the axes are not known."""
+    starts: Sequence[Any] | None
+    ends: Sequence[Any] | None
+    axes: Sequence[int] | None
+    steps: Sequence[Any] | None
+    if call.version < 10:
+        starts, ends = call.ints_attr("starts") or (), call.ints_attr("ends") or ()
+        axes, steps = call.ints_attr("axes") or range(len(starts)), (1,) * len(starts)
+    else:
+        starts, ends = call.vector(1), call.vector(2)
+        count = len(starts or ())
+        axes = call.integers(3) if call.has(3) else range(count)
+        steps = call.vector(4) if call.has(4) else (1,) * count
+    if starts is None or ends is None or axes is None or steps is None:
+        return None
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        call.fail(
+            f"starts, ends, axes and steps have {len(starts)}, {len(ends)}, {len(axes)} and "
+            f"{len(steps)} entries, which must be equal"
+        )
+    return list(zip(call.axes(axes, rank), starts, ends, steps, strict=True))
+
+
+def _slice_unknown(call: Call, shape: Shape) -> Shape:
+    """Bounds are data; the axes that they belong to may still be known."""
+    axes = call.integers(3) if call.has(3) else None
+    if axes is None:
+        return call.fresh_shape(len(shape))
+    cut = call.axes(axes, len(shape))
+    return tuple(call.fresh(axis) if axis in cut else dim for axis, dim in enumerate(shape))
+
+
+def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
+    """len(range(dim)[start:end:step]) as an expression; None when signs are not known."""
+    if not isinstance(step, int):
+        return None
+    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
+        return len(range(dim)[start:end:step])
+    if step < 0:
+        return _backward_length(dim, start, end, step)
+    begin, stop = _position(start, dim), _position(end, dim)
+    if begin is None or stop is None:
+        return None
+    if at_least(begin, 0):
+        reach = min_of(stop, dim) - begin
+    elif stop == dim or at_least(stop, dim):
+        reach = min_of(dim, dim - begin)  # the last dim - begin elements, or all of them
+    else:
+        reach = min_of(max_of(stop, 0), dim) - min_of(max_of(begin, 0), dim)
+    return ceil_div(max_of(reach, 0), step)
+
+
+def _position(bound: Size, dim: Size) -> Size | None:
+    """A bound counted from the front; negative ones count from the back. None: sign unknown."""
+    if at_least(bound, 0):
+        return dim if isinstance(bound, int) and bound >= (1 << 31) - 1 else bound
+    return bound + dim if at_least(-1, bound) else None
+
+
+def _backward_length(dim: Size, start: Any, end: Any, step: int) -> Size | None:
+    """Only a walk from the very end to the very front is common, and told."""
+    from_end = start == -1 or (isinstance(start, int) and start >= 1 << 31) or start == dim - 1
+    to_front = isinstance(end, int) and end <= -(1 << 31) + 1
+    if from_end and to_front:
+        return ceil_div(dim, -step)
+    return None
+
+
+def slice_values(call: Call, output: Facts) -> Values | None:
+    value = call.value(0)
+    if value is None:
+        return None
+    plan = slice_plan(call, value.ndim)
+    if plan is None:
+        return None
+    cuts = [slice(None)] * value.ndim
+    for axis, start, end, step in plan:
+        if any(isinstance(bound, Expr) for bound in (start, end, step)):
+            return None
+        cuts[axis] = slice(start, end, step)
+    return value[tuple(cuts)]
+
+
+def taking(call: Call, outputs: Sequence[Facts]) -> Cost:
+    """Only what comes out is read."""
+    return Cost(0, 0, bytes_of(outputs[0]), bytes_of(outputs[0]))
+
+
+# Pad
+
+
+def pad(call: Call) -> list[Facts]:
+    shape = call.input(0).shape
+    if shape is None:
+        return [call.out(None)]
+    plan = pad_plan(call, len(shape))
+    if plan is None:
+        return [call.out(_pad_unknown(call, shape))]
+    dims = list(shape)
+    for axis, begin, end in plan:
+        dims[axis] = dims[axis] + begin + end
+        if isinstance(dims[axis], int) and int(dims[axis]) < 0:  # type: ignore[arg-type]
+            call.fail(
+                f"pads {begin} and {end} take more than dimension {axis} of {shape[axis]} has"
+            )
+        if call.str_attr("mode", "constant") != "constant" and shape[axis] == 0 and dims[axis] != 0:
+            call.fail(f"dimension {axis} is empty and has nothing to pad with")
+    return [call.out(dims)]
+
+
+def pad_plan(call: Call, rank: int) -> list[tuple[int, Any, Any]] | None:
+    """(axis, begin, end) for each padded axis."""
+    if call.version < 11:
+        pads: Sequence[Any] | None = call.ints_attr("pads") or call.ints_attr("paddings")
+        if pads is None:
+            call.fail("attribute pads is missing")
+        axes: Sequence[int] | None = range(rank)
+    else:
+        call.input(1)
+        pads = call.vector(1)
+        axes = call.integers(3) if call.has(3) else range(rank)
+    if pads is None or axes is None:
+        return None
+    found = call.axes(axes, rank)
+    if len(pads) != 2 * len(found):
+        call.fail(
+            f"pads has {len(pads)} entries, but {len(found)} dimensions need {2 * len(found)}"
+        )
+    return list(zip(found, pads[: len(found)], pads[len(found) :], strict=True))
+
+
+def _pad_unknown(call: Call, shape: Shape) -> Shape:
+    axes = call.integers(3) if call.has(3) else None
+    if axes is None:
+        return call.fresh_shape(len(shape))
+    padded = call.axes(axes, len(shape))
+    return tuple(call.fresh(axis) if axis in padded else dim for axis, dim in enumerate(shape))
+
+
+def margin_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
+    return Cost(0, 0, bytes_of(call.input(0)), bytes_of(outputs[0]))
+
+
+def center_crop_pad(call: Call) -> list[Facts]:
+    shape, target = call.input(0).shape, call.vector(1)
+    if shape is None:
+        return [call.out(None)]
+    axes = call.ints_attr("axes")
+    found = call.axes(range(len(shape)) if axes is None else axes, len(shape))
+    if target is None:
+        return [
+            call.out(call.fresh(axis) if axis in found else dim for axis, dim in enumerate(shape))
+        ]
+    if len(target) != len(found):
+        call.fail(f"shape has {len(target)} entries for {len(found)} axes")
+    sizes = dict(zip(found, target, strict=True))
+    return [call.out(sizes.get(axis, dim) for axis, dim in enumerate(shape))]
+
+
+def crop_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
+    return Cost(0, 0, total([bytes_of(call.input(0))]), bytes_of(outputs[0]))
+
+
+OPERATORS = (
+    Operator("Concat", "opaque", concat, concat_values, joining),
+    Operator("Split", "view", split, cost=splitting),
+    Operator("Slice", "view", slice_, slice_values, taking),
+    Operator("Pad", "opaque", pad, cost=margin_cost),
+    Operator("CenterCropPad", "opaque", center_crop_pad, cost=crop_cost),
+)

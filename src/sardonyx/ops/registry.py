@@ -1,0 +1,60 @@
+"""Every operator that has an entry, found by domain, name and opset version."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from sardonyx.ops import (
+    choose,
+    conv,
+    elementwise,
+    gather_scatter,
+    generate,
+    matmul,
+    norm,
+    pieces,
+    pool,
+    reduce,
+    views,
+)
+from sardonyx.ops.entry import Operator
+
+__all__ = ["FAMILIES", "all_operators", "find_operator"]
+
+FAMILIES = (
+    elementwise,
+    reduce,
+    matmul,
+    conv,
+    pool,
+    norm,
+    views,
+    pieces,
+    gather_scatter,
+    choose,
+    generate,
+)
+
+
+@lru_cache(maxsize=1)
+def _entries() -> dict[tuple[str, str], tuple[Operator, ...]]:
+    found: dict[tuple[str, str], tuple[Operator, ...]] = {}
+    for family in FAMILIES:
+        for operator in family.OPERATORS:
+            key = (operator.domain, operator.name)
+            found[key] = (*found.get(key, ()), operator)
+    return found
+
+
+def all_operators() -> tuple[Operator, ...]:
+    """Every entry, in the order of the families."""
+    return tuple(operator for entries in _entries().values() for operator in entries)
+
+
+@cache
+def find_operator(domain: str, name: str, version: int) -> Operator | None:
+    """The entry in force at this opset version, or None."""
+    for operator in _entries().get((domain, name), ()):
+        if operator.since <= version and (operator.until is None or version <= operator.until):
+            return operator
+    return None
