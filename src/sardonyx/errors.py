@@ -62,7 +62,8 @@ class SardonyxError(Exception):
         if self.source:
             place = f"{place} ({self.source})" if place else self.source
         head = f"{self.stage}: {place}: " if place else f"{self.stage}: "
-        return head + self.message + (f" {self.hint}" if self.hint else "")
+        text = self.message if self.message.endswith((".", "?", "!", "…")) else f"{self.message}."
+        return head + text + (f" {self.hint}" if self.hint else "")
 
 
 class ModelError(SardonyxError):

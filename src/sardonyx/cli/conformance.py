@@ -1,0 +1,105 @@
+"""`sardonyx conformance`: the official ONNX test suite against this installation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+__all__ = ["conformance"]
+
+
+def conformance(
+    match: Annotated[
+        str, typer.Argument(help="A regular expression: only cases whose name matches.")
+    ] = "",
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Only this suite; may be repeated.")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the results as JSON to this file.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the page by operator to this file.")
+    ] = None,
+) -> None:
+    """Run the official ONNX test suite through Session, and say what passed, where, and why not.
+
+    Exit code 1 when a case fails.
+
+    Example:
+
+        sardonyx conformance "attention|resize" --kind node
+    """
+    from sardonyx.comparison.conformance import KINDS, Conformance, Result, load_cases, run_cases
+    from sardonyx.errors import InputError
+
+    for name in kind or ():
+        if name not in KINDS:
+            raise InputError(
+                f"there is no suite {name!r}.", value=name, hint=f"There are: {', '.join(KINDS)}."
+            )
+    errors = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=errors, transient=True, disable=not errors.is_terminal
+    ) as progress:
+        task = progress.add_task("loading the suite", total=None)
+        cases = load_cases(kind or KINDS, match)
+        if not cases:
+            raise InputError(f"no case matches {match!r}.", value=match)
+        progress.update(task, total=len(cases), description="running")
+        failed = 0
+
+        def tell(result: Result) -> None:
+            nonlocal failed
+            failed += not result.passed
+            text = f"running ({failed} failed)" if failed else "running"
+            progress.update(task, advance=1, description=text)
+
+        report: Conformance = run_cases(cases, tell)
+    if output is not None:
+        output.write_text(report.to_json())
+    if markdown is not None:
+        markdown.write_text(report.to_markdown())
+    if json_output:
+        print(report.to_json(), end="")
+    else:
+        _show(report)
+    if report.failures:
+        raise typer.Exit(1)
+
+
+def _show(report: object) -> None:
+    from sardonyx.comparison.conformance import KINDS, Conformance
+
+    assert isinstance(report, Conformance)
+    console = Console()
+    table = Table(title=f"ONNX {report.onnx_version} conformance")
+    for name in ("suite", "cases", "passed", "native", "reference"):
+        table.add_column(name, justify="left" if name == "suite" else "right")
+    for kind in KINDS:
+        if report.count(kind=kind):
+            table.add_row(
+                kind,
+                str(report.count(kind=kind)),
+                str(report.count(kind=kind, passed=True)),
+                str(report.count(kind=kind, backend="native")),
+                str(report.count(kind=kind, backend="reference")),
+            )
+    console.print(table)
+    for result in report.failures:
+        console.print(f"[red]failed[/red] {escape(result.name)}: {escape(result.reason)}")
+    total = len(report.results)
+    console.print(f"{total - len(report.failures):,} of {total:,} cases passed.")

@@ -1,0 +1,1 @@
+"""Running models: `Session`, and the same under onnxruntime's names."""

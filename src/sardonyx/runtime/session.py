@@ -1,0 +1,199 @@
+"""A model, ready to run. One session serves many threads."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import onnx_ir as ir
+
+from sardonyx.backends import reference
+from sardonyx.backends.guard import Flag, Guard
+from sardonyx.backends.reference import Value
+from sardonyx.errors import ShapeError, UnsupportedError
+from sardonyx.model.limits import DEFAULT_LIMITS, Limits
+from sardonyx.model.load import Source, load, verify_files
+from sardonyx.model.opset import latest_opset, nearest_operator
+from sardonyx.model.source import describe, source_line
+from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.runtime.machine import usable_memory
+from sardonyx.runtime.ports import Port, check_feeds, port_of
+
+__all__ = ["Placement", "Session"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one node runs, and why there."""
+
+    node: str
+    op: str
+    backend: Literal["native", "reference"]
+    reason: str
+    source: str | None  # the user's own line, where the exporter recorded one
+
+
+class Session:
+    """Load a model once, run it many times.
+
+        session = sx.Session("model.onnx")
+        (y,) = session.run(None, {"x": x})
+
+    Args:
+        source: whatever `sardonyx.load` takes.
+        fallback: "allow" lets nodes run on the slow reference backend; "refuse" does not.
+        declared_shapes: what to do when the shapes a model declares contradict its graph: "refuse", or
+            "ignore" them (buffers are never sized from a declared shape).
+        byte_budget: bytes that one run may hold; by default 80% of the memory this process may have.
+        fixed_dims: values for symbolic dimensions, held to in every call.
+        limits: limits of loading.
+        base_dir: where external data lies, when the model does not come from a path.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        fallback: Literal["allow", "refuse"] = "allow",
+        declared_shapes: Literal["refuse", "ignore"] = "refuse",
+        byte_budget: int | None = None,
+        fixed_dims: Mapping[str, int] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        base_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        for name, choice, choices in (
+            ("fallback", fallback, ("allow", "refuse")),
+            ("declared_shapes", declared_shapes, ("refuse", "ignore")),
+        ):
+            if choice not in choices:
+                raise ValueError(
+                    f"{name}={choice!r}; choose one of {', '.join(map(repr, choices))}"
+                )
+        self._model = load(source, limits=limits, base_dir=base_dir)
+        _check_operators(self._model)
+        self._shapes = infer_shapes(self._model)
+        if declared_shapes == "refuse":
+            _check_conflicts(self._shapes)
+        self._placement = _place(self._model)
+        if fallback == "refuse":
+            _check_fallback(self._placement)
+        self._program = reference.compile_model(self._model)
+        self._byte_budget = byte_budget if byte_budget is not None else usable_memory() * 4 // 5
+        self._fixed_dims = dict(fixed_dims or {})
+        graph = self._model.graph
+        self._ports = tuple(
+            port_of(v, has_default=v.name in graph.initializers) for v in graph.inputs
+        )
+        self.inputs: tuple[Port, ...] = tuple(
+            p
+            for p, v in zip(self._ports, graph.inputs, strict=True)
+            if v.name not in graph.initializers
+        )
+        self.outputs: tuple[Port, ...] = tuple(port_of(v) for v in graph.outputs)
+
+    @property
+    def model(self) -> ir.Model:
+        return self._model
+
+    @property
+    def shapes(self) -> Shapes:
+        """What is known of every value before the model runs."""
+        return self._shapes
+
+    @property
+    def placement(self) -> tuple[Placement, ...]:
+        """Node by node: native or reference, and why."""
+        return self._placement
+
+    @property
+    def defaults(self) -> tuple[Port, ...]:
+        """Inputs with an initializer: they may be fed, and need not be."""
+        return tuple(p for p in self._ports if p not in self.inputs)
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        cancel: Flag | None = None,
+        byte_budget: int | None = None,
+    ) -> list[Value]:
+        """Run the model on `feeds` (input name -> array) and return the named outputs, or all of them.
+
+        Args:
+            output_names: None or an empty list for all, in the model's order.
+            feeds: arrays of exactly the declared type; any strides and byte order.
+            timeout: seconds after which the run stops with DeadlineError.
+            cancel: a `threading.Event`; once set, the run stops with CancelledError.
+            byte_budget: bytes this run may hold, instead of the session's.
+        """
+        guard = self._guard(timeout, cancel, byte_budget)
+        names = list(output_names or [p.name for p in self.outputs])
+        return self._program.run(check_feeds(self._ports, feeds, self._fixed_dims), names, guard)
+
+    def run_all(
+        self, feeds: Mapping[str, Any], *, timeout: float | None = None, cancel: Flag | None = None
+    ) -> dict[str, Value]:
+        """Run the model and return every value of its main graph by name."""
+        guard = self._guard(timeout, cancel, None)
+        return self._program.run_all(check_feeds(self._ports, feeds, self._fixed_dims), guard)
+
+    def _guard(self, timeout: float | None, cancel: Flag | None, byte_budget: int | None) -> Guard:
+        verify_files(self._model)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        return Guard(
+            byte_budget if byte_budget is not None else self._byte_budget, deadline, cancel
+        )
+
+
+def _nodes(model: ir.Model) -> list[ir.Node]:
+    bodies: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    return [node for body in bodies for node in body.all_nodes()]
+
+
+def _check_operators(model: ir.Model) -> None:
+    for node in _nodes(model):
+        if latest_opset(node.domain) is not None or node.op_identifier() in model.functions:
+            continue
+        near = nearest_operator(node.domain, node.op_type)
+        raise UnsupportedError(
+            f"nothing here runs the operator {node.op_type[:120]!r} of the domain {node.domain[:120]!r}.",
+            where=describe(node),
+            source=source_line(node),
+            value=f"{node.domain}::{node.op_type}"[:250],
+            hint=f"The nearest standard operator is {near}." if near else None,
+        )
+
+
+def _check_conflicts(shapes: Shapes) -> None:
+    for conflict in shapes.conflicts:
+        raise ShapeError(
+            f"it is declared as {conflict.declared}, but the graph computes {conflict.inferred}.",
+            where=f"value {conflict.value!r}",
+            value=str(conflict.declared),
+            hint="Correct the declaration, or run with declared_shapes='ignore'.",
+        )
+
+
+def _place(model: ir.Model) -> tuple[Placement, ...]:
+    reason = "this version has no native backend"
+    return tuple(
+        Placement(describe(node), node.op_type, "reference", reason, source_line(node))
+        for node in _nodes(model)
+    )
+
+
+def _check_fallback(placement: tuple[Placement, ...]) -> None:
+    slow = [p for p in placement if p.backend == "reference"]
+    if slow:
+        raise UnsupportedError(
+            f"{len(slow)} of {len(placement)} nodes would run on the reference backend ({slow[0].reason}), "
+            "and fallback='refuse' does not allow it.",
+            where=slow[0].node,
+            source=slow[0].source,
+            value=len(slow),
+        )
