@@ -35,7 +35,9 @@ __all__ = [
     "thaw",
 ]
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+# A numpy.ndarray. Its element type is chosen at run time and may be one of ml_dtypes', of which
+# numpy's stubs know nothing, so a more exact type would say no more and cost casts everywhere.
+Array: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)

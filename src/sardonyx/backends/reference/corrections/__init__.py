@@ -2,10 +2,46 @@
 
 from __future__ import annotations
 
-from sardonyx.backends.reference.corrections import constants, gather_scatter, sequences
+from sardonyx.backends.reference.corrections import (
+    arithmetic,
+    casting,
+    constants,
+    conv,
+    gather_scatter,
+    generating,
+    legacy,
+    normalization,
+    ordering,
+    padding,
+    pooling,
+    quantization,
+    random,
+    recurrent,
+    reduction,
+    sequences,
+    shaping,
+)
 from sardonyx.backends.reference.corrections.table import CORRECTIONS, Correction, find_correction
 
 __all__ = ["CORRECTIONS", "Correction", "find_correction"]
 
 # Importing a family registers it.
-_FAMILIES = (constants, gather_scatter, sequences)
+_FAMILIES = (
+    arithmetic,
+    casting,
+    constants,
+    conv,
+    gather_scatter,
+    generating,
+    legacy,
+    normalization,
+    ordering,
+    padding,
+    pooling,
+    quantization,
+    random,
+    recurrent,
+    reduction,
+    sequences,
+    shaping,
+)

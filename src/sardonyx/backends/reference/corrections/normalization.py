@@ -1,0 +1,108 @@
+"""Normalisations whose older versions, training outputs or speed need our own hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sardonyx.backends.reference.corrections.axes import normalize_axis
+from sardonyx.backends.reference.corrections.conv import accumulator
+from sardonyx.backends.reference.corrections.table import corrects
+from sardonyx.backends.reference.operator import Call
+from sardonyx.backends.reference.values import Array
+from sardonyx.errors import RunError
+
+
+@corrects("BatchNormalization", reason="each version's own sign of training, and spatial = 0")
+def batch_normalization(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> tuple[Array, ...]:
+    wide = accumulator(x)
+    spatial = bool(call.attr("spatial", 1))
+    if not spatial:
+        parameters = [p.reshape(x.shape[1:]) for p in (scale, bias, mean, var)]
+        axes: tuple[int, ...] = (0,)
+    else:
+        tail = [1] * max(x.ndim - 2, 0)
+        parameters = [p.reshape((-1, *tail)) for p in (scale, bias, mean, var)]
+        axes = (0, *range(2, x.ndim))
+    gain, shift, old_mean, old_var = (accumulator(p) for p in parameters)
+    if not _is_training(call):
+        return (_normalized(call, wide, gain, shift, old_mean, old_var).astype(x.dtype),)
+    batch_mean = wide.mean(axes, keepdims=True)[0]
+    batch_var = wide.var(axes, keepdims=True)[0]
+    momentum = np.asarray(call.attr("momentum", 0.9), dtype=wide.dtype)
+    running = [
+        (old * momentum + new * (1 - momentum)).reshape(mean.shape).astype(mean.dtype)
+        for old, new in ((old_mean, batch_mean), (old_var, batch_var))
+    ]
+    y = _normalized(call, wide, gain, shift, batch_mean, batch_var).astype(x.dtype)
+    saved = [value.reshape(mean.shape).astype(mean.dtype) for value in (batch_mean, batch_var)]
+    return (y, *running, *saved) if call.since < 14 else (y, *running)
+
+
+def _is_training(call: Call) -> bool:
+    if call.since < 7:
+        return not call.attr("is_test", 0)
+    if call.since < 14:
+        return any(call.wants(index) for index in range(1, call.outputs))
+    return bool(call.attr("training_mode", 0))
+
+
+def _normalized(call: Call, x: Array, gain: Array, shift: Array, mean: Array, var: Array) -> Array:
+    epsilon = np.asarray(call.attr("epsilon", 1e-5), dtype=x.dtype)
+    factor = gain / np.sqrt(var + epsilon)
+    result: Array = (x - mean) * factor + shift
+    return result
+
+
+@corrects("InstanceNormalization", reason="small floats are summed in float32")
+def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+    wide = accumulator(x)
+    axes = tuple(range(2, x.ndim))
+    shape = (-1, *[1] * (x.ndim - 2))
+    gain, shift = accumulator(scale).reshape(shape), accumulator(bias).reshape(shape)
+    mean, var = wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
+    return _normalized(call, wide, gain, shift, mean, var).astype(x.dtype, copy=False)
+
+
+@corrects("LRN", reason="any rank, and the window is summed without a loop over channels")
+def lrn(call: Call, x: Array) -> Array:
+    size = int(call.attr("size"))
+    if size < 1:
+        raise RunError(f"size is {size}; one channel or more is needed", value=size)
+    alpha, beta, bias = (call.attr(n, d) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1)))
+    wide = accumulator(x)
+    channels = x.shape[1]
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    running = np.cumsum(np.square(wide.astype(np.float64)), axis=1)
+    running = np.concatenate([np.zeros_like(running[:, :1]), running], axis=1)
+    at = np.arange(channels)
+    high = np.minimum(at + after + 1, channels)
+    total = running[:, high] - running[:, np.maximum(at - before, 0)]
+    return (wide / np.power(bias + alpha / size * total, beta)).astype(x.dtype)
+
+
+@corrects(
+    "LpNormalization", reason="a zero vector stays zero, and p other than 1 and 2 is an error"
+)
+def lp_normalization(call: Call, x: Array) -> Array:
+    axis, order = normalize_axis(call.attr("axis", -1), x.ndim), int(call.attr("p", 2))
+    if order not in (1, 2):
+        raise RunError(f"p is {order}, not 1 or 2", value=order)
+    wide = accumulator(x)
+    norm = np.linalg.norm(wide, order, axis, keepdims=True)
+    return np.where(norm == 0, 0, wide / np.where(norm == 0, 1, norm)).astype(x.dtype)
+
+
+@corrects(
+    "Dropout", until=7, reason="opset 1 and 6 say by is_test whether they train; 7 never does"
+)
+@corrects("Dropout", since=10, until=10, reason="inference only: the mask is all true")
+def dropout_inference(call: Call, x: Array) -> tuple[Array, Array]:
+    if call.since < 7 and not call.attr("is_test", 0):
+        raise RunError(
+            "a training Dropout of opset 6 or earlier has no seed to repeat it by",
+            hint="Export the model for inference, or convert it to opset 12 or later.",
+        )
+    mask_type = np.bool_ if call.since >= 10 else x.dtype
+    return x, np.ones(x.shape, dtype=mask_type)
