@@ -20,6 +20,7 @@ from sardonyx.backends.reference.corrections import find_correction
 from sardonyx.backends.reference.functions import contextual_body, schema_body, type_key
 from sardonyx.backends.reference.onnx_reference import find_reference
 from sardonyx.backends.reference.operator import Operator, Schema, find_schema
+from sardonyx.backends.reference.prediction import can_predict
 from sardonyx.backends.reference.program import Block, Kernel
 from sardonyx.backends.reference.values import Value
 from sardonyx.errors import UnsupportedError
@@ -34,7 +35,10 @@ CONTEXTUAL_CACHE = 32  # bodies kept for one node whose definition depends on it
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A kernel; `predicts` is false where the work is done by nodes inside, which predict theirs."""
+    """A kernel, and whether the bytes of its outputs can be foretold.
+
+    Where nodes inside do the work (functions, control flow), those predict theirs.
+    """
 
     kernel: Kernel
     predicts: bool
@@ -52,7 +56,7 @@ def select_kernel(
         return Selected(CONTROL_FLOW[operator.name](operator, subgraphs), predicts=False)
     leaf = find_correction(operator) or (None if subgraphs else find_reference(operator))
     if leaf is not None:
-        return Selected(leaf, predicts=True)
+        return Selected(leaf, predicts=can_predict(operator))
     schema = find_schema(operator.domain, operator.name, operator.version)
     if schema is not None and schema.has_function:
         block = compiler.compile_function(schema_body(schema), node.attributes, context)

@@ -55,16 +55,16 @@ class SparseTensor:
     shape: tuple[int, ...]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Any:
         return self.values.dtype
 
     @property
     def nbytes(self) -> int:
-        return self.values.nbytes + self.indices.nbytes
+        return int(self.values.nbytes + self.indices.nbytes)
 
     @property
     def dense_nbytes(self) -> int:
-        return math.prod(self.shape) * self.values.dtype.itemsize
+        return math.prod(self.shape) * int(self.values.dtype.itemsize)
 
     def dense(self) -> Array:
         """The same tensor with its zeros written out."""

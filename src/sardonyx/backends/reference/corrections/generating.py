@@ -46,8 +46,8 @@ def range_(call: Call, start: Array, limit: Array, delta: Array) -> Array:
         call.claim(2**63)
     count = max(math.ceil(steps), 0)
     call.claim(count * max(dtype.itemsize, 8))
-    result: Array = low + np.arange(count).astype(wide) * step_f
-    return result.astype(dtype)
+    steps_taken: Array = np.arange(count).astype(wide)
+    return (low + steps_taken * step_f).astype(dtype)
 
 
 @corrects("OneHot", reason="every type of index, depth and value; out of range is all off")

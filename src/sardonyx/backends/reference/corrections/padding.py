@@ -61,7 +61,7 @@ def _widths(
 
 def _fill(call: Call, data: Array, value: Array | None) -> Array:
     if value is not None and value.size:
-        return value.reshape(-1)[0]  # type: ignore[no-any-return]
+        return value.reshape(-1)[0]
     if data.dtype.kind == "O":
         return np.array("", dtype=object)
     return np.asarray(call.attr("value", 0)).astype(data.dtype)

@@ -45,8 +45,10 @@ def _is_float(x: Array) -> bool:
 
 def _linear_positions(call: Call, shape: tuple[int, ...]) -> Array:
     spatial = shape[2:]
-    order = "F" if call.attr("storage_order", 0) else "C"
-    inside = np.arange(int(np.prod(spatial)), dtype=np.int64).reshape(spatial, order=order)
+    inside: Array = np.arange(int(np.prod(spatial)), dtype=np.int64)
+    if call.attr("storage_order", 0):
+        inside = inside.reshape(spatial[::-1]).T  # column major
+    inside = inside.reshape(spatial)
     planes = np.arange(shape[0] * shape[1], dtype=np.int64) * inside.size
     return planes.reshape((*shape[:2], *[1] * len(spatial))) + inside
 

@@ -15,7 +15,16 @@ from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array
 from sardonyx.errors import RunError
 
-_INTEGER_NAMES = frozenset({"int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16"})
+_RANGES = {
+    "int2": (-2, 1),
+    "uint2": (0, 3),
+    "int4": (-8, 7),
+    "uint4": (0, 15),
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int16": (-(1 << 15), (1 << 15) - 1),
+    "uint16": (0, (1 << 16) - 1),
+}
 
 
 @corrects("QuantizeLinear", reason="a scale of 0, infinities and NaN have a defined answer")
@@ -32,7 +41,7 @@ def quantize_linear(call: Call, x: Array, scale: Array, zero_point: Array | None
     spread = spread_scale(call, scale, x.shape).astype(kind)
     quotient = np.divide(x.astype(kind), spread)
     zero = None if zero_point is None else spread_scale(call, zero_point, x.shape)
-    if dtype.name in _INTEGER_NAMES:
+    if dtype.name in _RANGES:
         return saturated(quotient, zero, dtype)
     wide = quotient.astype(np.float32)
     if zero is not None:
@@ -49,12 +58,12 @@ def _division_type(x: np.dtype[Any], scale: np.dtype[Any]) -> np.dtype[Any]:
 
 def saturated(quotient: Array, zero: Array | None, dtype: np.dtype[Any]) -> Array:
     """Round half to even, move by the zero point, clip; NaN lands on the zero point."""
-    info = ml_dtypes.iinfo(dtype)
+    low, high = _RANGES[dtype.name]
     rounded = np.rint(quotient.astype(np.float64))
     moved = np.where(np.isnan(rounded), 0.0, rounded)
     if zero is not None:
         moved = moved + zero.astype(np.float64)
-    return np.clip(moved, int(info.min), int(info.max)).astype(np.int32).astype(dtype)
+    return np.clip(moved, low, high).astype(np.int32).astype(dtype)
 
 
 def spread_scale(call: Call, scale: Array, shape: tuple[int, ...]) -> Array:
