@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,7 @@ COUNTS = {"node": 1884, "simple": 23, "pytorch-converted": 82, "pytorch-operator
 
 @pytest.fixture(scope="module")
 def report() -> Conformance:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # onnx's own case generators overflow and deprecate
-        cases = load_cases()
-    return run_cases(cases)
+    return run_cases(load_cases())
 
 
 @pytest.mark.slow
