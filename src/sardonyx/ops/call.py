@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from sardonyx.errors import ShapeError
 from sardonyx.model.limits import DEFAULT_LIMITS
+from sardonyx.model.source import describe, source_line
 from sardonyx.ops.facts import Facts, Shape, Values
 from sardonyx.ops.schema import Signature, signature_of
 from sardonyx.sizes import Expr, Size, symbol
@@ -181,13 +182,9 @@ class Call:
         """A tensor output with the shape of an input."""
         return self.out(self.input(index).shape, output)
 
-    @property
-    def where(self) -> str:
-        name = self.node.name or (self.node.outputs[0].name if self.node.outputs else "") or ""
-        return f"{self.node.op_type} {name!r}"
-
     def error(self, message: str, *, hint: str | None = None) -> ShapeError:
-        return ShapeError(f"{message}.", where=self.where, hint=hint)
+        where, source = describe(self.node), source_line(self.node)
+        return ShapeError(f"{message}.", where=where, source=source, hint=hint)
 
     def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
         """Refuse the node: its inputs and attributes contradict the specification."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from sardonyx.sizes import Expr, Ratio, Size
+from sardonyx.sizes import Expr, Ratio, Size, symbols
 
 __all__ = [
     "Facts",
@@ -25,6 +25,8 @@ __all__ = [
     "Shape",
     "Values",
     "as_array",
+    "element_symbols",
+    "fact_symbols",
     "facts_of_array",
     "facts_of_tensor",
     "is_concrete",
@@ -35,7 +37,7 @@ __all__ = [
 
 Kind: TypeAlias = Literal["tensor", "sequence", "optional", "sparse", "map"]
 Shape: TypeAlias = tuple[Size, ...]
-Values: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
+Values: TypeAlias = npt.NDArray[Any]  # of dtype object
 
 MAX_KNOWN_INTEGERS = 1024
 MAX_KNOWN_FLOATS = 64  # enough for scales, bounds and coordinates; weights are none of these
@@ -171,6 +173,26 @@ def objects(elements: Iterable[Any], shape: tuple[int, ...] | None = None) -> Va
     array = np.empty(len(listed), dtype=object)
     array[:] = listed
     return array if shape is None else array.reshape(shape)
+
+
+def element_symbols(element: Any) -> frozenset[str]:
+    """The symbols that one known element depends on."""
+    if isinstance(element, Ratio):
+        return symbols(element.numerator)
+    return symbols(element) if isinstance(element, Expr) else frozenset()
+
+
+def fact_symbols(facts: Facts) -> frozenset[str]:
+    """Every symbol that a shape or a known element mentions."""
+    found: set[str] = set()
+    for size in facts.shape or ():
+        found |= symbols(size)
+    if facts.value is not None:
+        for element in facts.value.flat:
+            found |= element_symbols(element)
+    if facts.element is not None:
+        found |= fact_symbols(facts.element)
+    return frozenset(found)
 
 
 def _same_values(a: Values | None, b: Values | None) -> bool:

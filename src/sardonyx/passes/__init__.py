@@ -1,0 +1,1 @@
+"""Graph to facts, graph to graph."""
