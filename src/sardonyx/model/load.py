@@ -216,6 +216,7 @@ def _build(
             raise error.__cause__ from None
         raise StructureError(f"onnx_ir cannot build the graph: {str(error)[-300:]}.") from error
     maps.remember(model.graph, map_types)
+    _open_dimensions(model)
     _place_weights(model, proto, parsed.weights)
     _replace_tensors(model, external, sparse_protos)
     model.meta[FILES] = (*(files if parsed.weights else ()), *external.opened)
@@ -242,6 +243,15 @@ def _external_tensors(proto: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto
             sparse_ones.append(attribute.sparse_tensor)
         found += [t for s in sparse_ones for t in (s.values, s.indices)]
         yield from ((t, where) for t in found if t.data_location == onnx.TensorProto.EXTERNAL)
+
+
+def _open_dimensions(model: ir.Model) -> None:
+    """A declared dimension of -1 is one that nobody knows, as some exporters write it."""
+    bodies: list[ir.Graph | ir.Function] = [*model.graphs(), *model.functions.values()]
+    for body in bodies:
+        for value in (*body.inputs, *body.outputs, *(o for node in body for o in node.outputs)):
+            if value.shape is not None and any(dim == -1 for dim in value.shape):
+                value.shape = ir.Shape([None if dim == -1 else dim for dim in value.shape])
 
 
 def _place_weights(model: ir.Model, proto: onnx.ModelProto, weights: dict[int, memoryview]) -> None:

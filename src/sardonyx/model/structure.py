@@ -231,7 +231,8 @@ def _check_type(value: onnx.ValueInfoProto) -> None:
         tensor = getattr(value.type, kind)
         data_type(tensor.elem_type, where)
         for dim in tensor.shape.dim:
-            if dim.HasField("dim_value") and dim.dim_value < 0:
+            # Paddle's exporter writes -1 for an unknown dimension, and every runtime reads it so.
+            if dim.HasField("dim_value") and dim.dim_value < -1:
                 raise StructureError(
                     f"negative dimension {dim.dim_value}.", where=where, value=dim.dim_value
                 )
