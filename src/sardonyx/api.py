@@ -1,0 +1,123 @@
+"""The pipeline as short functions: what a user calls, stage by stage.
+
+import sardonyx as sx
+sx.check("m.onnx").ok                                   # is anything wrong with it?
+sx.inspect("m.onnx", dims={"batch": 1}).totals.macs     # what does it cost?
+sx.infer_shapes("m.onnx").of(value)                     # every shape, over symbols
+sx.compare("m.onnx", "m-optimized.onnx").ok             # is it still the same function?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sardonyx.model.limits import DEFAULT_LIMITS, Limits
+from sardonyx.model.load import Source, load
+
+if TYPE_CHECKING:
+    from sardonyx.comparison.bench import Bench, Schedule
+    from sardonyx.comparison.compare import Comparison, Inputs
+    from sardonyx.inspection.bill import Inspection
+    from sardonyx.inspection.doctor import Diagnosis
+    from sardonyx.inspection.findings import Report
+    from sardonyx.passes.shapes import Shapes
+
+__all__ = ["bench", "check", "compare", "diagnose", "infer_shapes", "inspect"]
+
+
+def check(source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Report:
+    """Look a model over: findings with severity, node, source line and what to do.
+
+    Never raises for a bad model; one that does not load gives a report with one error.
+    """
+    from sardonyx.inspection.check import check as run_check
+
+    return run_check(source, limits=limits)
+
+
+def inspect(
+    source: Source, *, dims: Mapping[str, int] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Inspection:
+    """What a model takes, gives and holds, and what running it costs, node by node and in all.
+
+    Args:
+        dims: values for symbolic dimensions; costs that depend on others stay expressions.
+    """
+    from sardonyx.inspection.inspect import inspect as run_inspect
+
+    return run_inspect(source, dims=dims, limits=limits)
+
+
+def infer_shapes(source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Shapes:
+    """The type and shape of every value, as expressions over the symbols of the inputs."""
+    from sardonyx.passes.shapes import infer_shapes as run_infer_shapes
+
+    return run_infer_shapes(load(source, limits=limits))
+
+
+def compare(
+    a: Source,
+    b: Source | None = None,
+    inputs: Inputs = None,
+    *,
+    engines: Sequence[str] | None = None,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Comparison:
+    """Run two models, or one model on two engines, on the same inputs and compare every output.
+
+    Args:
+        a: a model.
+        b: another one; None compares `a` with itself on two engines.
+        inputs: arrays by input name, a file or folder to read, or None for seeded examples.
+        engines: "sardonyx", "onnxruntime" or "reference": one for both sides, or two.
+        seed, dims: of the examples.
+        rtol, atol: instead of the tolerance of each element type.
+    """
+    from sardonyx.comparison.compare import compare as run_compare
+
+    return run_compare(
+        a, b, inputs, engines=engines, seed=seed, dims=dims, rtol=rtol, atol=atol, limits=limits
+    )
+
+
+def bench(
+    source: Source,
+    *,
+    engine: str = "sardonyx",
+    against: str | None = None,
+    inputs: Inputs = None,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    schedule: Schedule | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> Bench:
+    """Time a model on one engine, or on two in turns, with the machine described."""
+    from sardonyx.comparison.bench import bench as run_bench
+    from sardonyx.inspection.check import source_name
+
+    return run_bench(
+        source,
+        name=source_name(source),
+        engine=engine,
+        against=against,
+        inputs=inputs,
+        seed=seed,
+        dims=dims,
+        schedule=schedule,
+        limits=limits,
+        machine=diagnose().summary,
+        tell=tell,
+    )
+
+
+def diagnose() -> Diagnosis:
+    """What this machine can do, and what Sardonyx finds on it."""
+    from sardonyx.inspection.doctor import diagnose as run_diagnose
+
+    return run_diagnose()

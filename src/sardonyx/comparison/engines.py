@@ -1,0 +1,178 @@
+"""Engines by name, each opened on a model and run on feeds. Peers are imported only when asked for.
+
+run = open_engine("onnxruntime", "model.onnx")
+outputs = run({"x": x})                      # name -> value
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from sardonyx.backends.reference import Value
+from sardonyx.errors import InputError, MissingExtraError, RunError, SardonyxError
+from sardonyx.model.limits import DEFAULT_LIMITS, Limits
+from sardonyx.model.load import Source, load
+from sardonyx.model.save import save
+from sardonyx.runtime.session import Session
+
+__all__ = ["ENGINES", "Run", "engine_version", "open_engine"]
+
+Run: TypeAlias = Callable[[Mapping[str, Value]], dict[str, Value]]
+
+
+def open_engine(name: str, source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Run:
+    """Open a model on an engine.
+
+    Raises:
+        InputError: there is no such engine.
+        MissingExtraError: it is not installed.
+        RunError: it does not take the model.
+    """
+    opener = ENGINES.get(name)
+    if opener is None:
+        raise InputError(
+            f"there is no engine {name[:80]!r}.",
+            value=name,
+            hint=f"The engines are: {', '.join(ENGINES)}.",
+        )
+    return opener(source, limits)
+
+
+def engine_version(name: str) -> str:
+    """`onnxruntime 1.31.1`, as a report names the engine."""
+    package = {"reference": "onnx"}.get(name, name)
+    version = getattr(importlib.import_module(package), "__version__", "?")
+    return f"onnx.reference {version}" if name == "reference" else f"{name} {version}"
+
+
+def _open_sardonyx(source: Source, limits: Limits) -> Run:
+    session = Session(source, limits=limits)
+    names = [port.name for port in session.outputs]
+
+    def run(feeds: Mapping[str, Value]) -> dict[str, Value]:
+        return dict(zip(names, session.run(None, feeds), strict=True))
+
+    return run
+
+
+def _open_reference(source: Source, limits: Limits) -> Run:
+    """onnx.reference with nothing of ours: a second opinion, without guards."""
+    evaluators: Any = importlib.import_module("onnx.reference")
+    model = load(source, limits=limits)
+    with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
+        path = Path(folder) / "model.onnx"
+        save(model, path, external_data=False)
+        proto = onnx.load(path)
+    evaluator = _asked(
+        "reference", "does not take the model", lambda: evaluators.ReferenceEvaluator(proto)
+    )
+    names = list(evaluator.output_names)
+
+    def run(feeds: Mapping[str, Value]) -> dict[str, Value]:
+        with np.errstate(all="ignore"):
+            answers = _asked("reference", "cannot run", lambda: evaluator.run(None, dict(feeds)))
+        return dict(zip(names, answers, strict=True))
+
+    return run
+
+
+def _open_onnxruntime(source: Source, limits: Limits) -> Run:
+    ort = _import_peer("onnxruntime", "peers")
+    model = load(source, limits=limits)  # refuses what is not safe to hand on
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    providers = ["CPUExecutionProvider"]
+
+    def create(path: str | os.PathLike[str]) -> Any:
+        return _asked(
+            "onnxruntime",
+            "does not take the model",
+            lambda: ort.InferenceSession(os.fspath(path), options, providers=providers),
+        )
+
+    if isinstance(source, str | os.PathLike) and Path(source).is_file():
+        session = create(source)
+    else:
+        with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
+            path = Path(folder) / "model.onnx"
+            save(model, path)
+            session = create(path)
+    names = [output.name for output in session.get_outputs()]
+    small = {
+        value.name or "": value.dtype
+        for value in (*model.graph.inputs, *model.graph.outputs)
+        if value.dtype is not None and _is_foreign(value.dtype)
+    }
+
+    def run(feeds: Mapping[str, Value]) -> dict[str, Value]:
+        given = {name: _to_ort(ort, value, small.get(name)) for name, value in feeds.items()}
+        answers = _asked("onnxruntime", "cannot run", lambda: session.run(names, given))
+        return {name: _from_ort(a, small.get(name)) for name, a in zip(names, answers, strict=True)}
+
+    return run
+
+
+ENGINES: Mapping[str, Callable[[Source, Limits], Run]] = {
+    "sardonyx": _open_sardonyx,
+    "onnxruntime": _open_onnxruntime,
+    "reference": _open_reference,
+}
+
+
+def _import_peer(name: str, extra: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{name} is not installed.",
+            value=str(error),
+            hint=f'Run: pip install "sardonyx[{extra}]"',
+        ) from None
+
+
+def _asked(engine: str, what: str, call: Callable[[], Any]) -> Any:
+    """Whatever a peer throws becomes one of our errors, in one line."""
+    try:
+        return call()
+    except SardonyxError:
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())[:400] or type(error).__name__
+        raise RunError(f"{what}: {text}", where=f"engine {engine}") from error
+
+
+def _is_foreign(dtype: ir.DataType) -> bool:
+    """Types that numpy has no name for: onnxruntime takes their bits, with the type beside."""
+    if dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED):
+        return False
+    return np.dtype(dtype.numpy()).isbuiltin != 1
+
+
+def _to_ort(ort: Any, value: Value, dtype: ir.DataType | None) -> Any:
+    if dtype is None or not isinstance(value, np.ndarray):
+        return value
+    bits = value.view(np.uint16 if value.dtype.itemsize == 2 else np.uint8)
+    return _asked(
+        "onnxruntime",
+        f"takes no {dtype.name.lower()} from Python",
+        lambda: ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
+            np.ascontiguousarray(bits), dtype.value
+        ),
+    )
+
+
+def _from_ort(answer: Any, dtype: ir.DataType | None) -> Value:
+    if dtype is not None and isinstance(answer, np.ndarray) and answer.dtype != dtype.numpy():
+        return answer.view(dtype.numpy())
+    result: Value = answer
+    return result

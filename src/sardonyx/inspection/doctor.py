@@ -1,0 +1,202 @@
+"""What this machine can do, and what Sardonyx finds on it. Quick: nothing heavy is imported or run."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import math
+import os
+import platform
+import shutil
+import stat
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sardonyx.inspection.machine import (
+    ROOT,
+    Cpu,
+    cpu_quota,
+    machine_memory,
+    memory_limit,
+    process_cpus,
+    read_cpu,
+)
+from sardonyx.options import Environment, read_environment
+
+__all__ = ["CacheFolder", "Compiler", "Cores", "Diagnosis", "Library", "Memory", "diagnose"]
+
+# What Sardonyx stands on, and what it can use beside; the extra that brings each of the latter.
+_REQUIRED = ("numpy", "ml_dtypes", "onnx", "onnx-ir", "protobuf", "rich", "typer")
+_OPTIONAL = {
+    "onnxruntime": "peers",
+    "Pillow": "image",
+    "torch": "torch",
+    "onnxscript": "torch",
+    "transformers": "models",
+    "scikit-learn": "models",
+}
+
+
+@dataclass(frozen=True)
+class Cores:
+    """CPUs: in the machine, in the affinity mask, granted by the control group, and so usable."""
+
+    total: int
+    affinity: int
+    quota: float | None
+    usable: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes: in the machine, granted by the control group, and so usable."""
+
+    total: int | None
+    limit: int | None
+    usable: int | None
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The C compiler that native code would be built with."""
+
+    command: tuple[str, ...]
+    found: bool
+    origin: str
+
+
+@dataclass(frozen=True)
+class CacheFolder:
+    """Where compiled work is kept. `problem` says why it cannot be used, "" when it can."""
+
+    path: str
+    exists: bool
+    problem: str
+
+
+@dataclass(frozen=True)
+class Library:
+    """A package; version None when it is not installed, and then `extra` is what installs it."""
+
+    name: str
+    version: str | None
+    extra: str | None = None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that `doctor` found."""
+
+    sardonyx: str
+    python: str
+    system: str
+    architecture: str
+    cpu: Cpu
+    cores: Cores
+    memory: Memory
+    compiler: Compiler
+    cache: CacheFolder
+    libraries: tuple[Library, ...]
+    extras: tuple[Library, ...]
+    environment: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What a user should do something about."""
+        missing = [f"{lib.name} is not installed." for lib in self.libraries if lib.version is None]
+        if self.cache.problem:
+            missing.append(f"The cache folder {self.cache.path} {self.cache.problem}")
+        if self.compiler.command and not self.compiler.found:
+            missing.append(f"SARDONYX_CC names {self.compiler.command[0]!r}, which is not found.")
+        return tuple(missing)
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """The machine in a few words, to stand beside a measurement."""
+        features = ", ".join(self.cpu.features) or "no vector features known"
+        return {
+            "cpu": f"{self.cpu.model} ({self.architecture}; {features})",
+            "cores": f"{self.cores.usable} usable of {self.cores.total}",
+            "system": self.system,
+            "python": self.python,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "problems": list(self.problems)}
+
+
+def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagnosis:
+    """Look at the machine. `root` and `environment` are this machine's own unless a test gives others."""
+    from sardonyx import __version__
+
+    settings = read_environment() if environment is None else environment
+    cpu = read_cpu(root)
+    return Diagnosis(
+        sardonyx=__version__,
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        system=f"{platform.system()} {platform.release()}",
+        architecture=platform.machine(),
+        cpu=cpu,
+        cores=_cores(cpu, root),
+        memory=_memory(root),
+        compiler=_compiler(settings),
+        cache=_cache(settings.cache_dir),
+        libraries=tuple(Library(name, _version(name)) for name in _REQUIRED),
+        extras=tuple(Library(name, _version(name), extra) for name, extra in _OPTIONAL.items()),
+        environment=settings.is_set,
+    )
+
+
+def _cores(cpu: Cpu, root: Path) -> Cores:
+    affinity, quota = process_cpus(), cpu_quota(root)
+    usable = affinity if quota is None else min(affinity, max(1, math.ceil(quota)))
+    return Cores(cpu.total, affinity, quota, usable)
+
+
+def _memory(root: Path) -> Memory:
+    total, limit = machine_memory(root), memory_limit(root)
+    known = [size for size in (total, limit) if size is not None]
+    return Memory(total, limit, min(known, default=None))
+
+
+def _compiler(settings: Environment) -> Compiler:
+    if settings.compiler is not None:
+        found = shutil.which(settings.compiler[0]) is not None
+        return Compiler(settings.compiler, found, "SARDONYX_CC")
+    if importlib.util.find_spec("ziglang") is not None:
+        return Compiler((sys.executable, "-m", "ziglang", "cc"), True, "ziglang")
+    return Compiler((), False, "not needed by the reference backend")
+
+
+def _cache(folder: Path) -> CacheFolder:
+    """A folder is usable when it is ours alone to write, or can be made."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        above = next((p for p in folder.parents if p.exists()), None)
+        writable = above is not None and above.is_dir() and os.access(above, os.W_OK)
+        return CacheFolder(str(folder), False, "" if writable else "cannot be made here.")
+    except OSError as error:
+        return CacheFolder(str(folder), False, f"cannot be looked at: {error.strerror}.")
+    if not stat.S_ISDIR(status.st_mode):
+        problem = "is not a folder."
+    elif hasattr(os, "getuid") and status.st_uid != os.getuid():
+        problem = f"belongs to another user (uid {status.st_uid}); what is in it cannot be trusted."
+    elif status.st_mode & stat.S_IWOTH:
+        problem = (
+            f"is writable by everybody (mode {stat.S_IMODE(status.st_mode):o}); run chmod 700."
+        )
+    elif not os.access(folder, os.W_OK):
+        problem = "is not writable."
+    else:
+        problem = ""
+    return CacheFolder(str(folder), True, problem)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,74 @@
+"""Which release of which runtime takes which opset and IR version, as a table.
+
+onnxruntime: its compatibility page up to 1.20, the opsets that 1.21 to 1.28 accept at load, and 1.31.1
+tried by hand. (A release can carry a newer onnx and still refuse its opset until the next one.)
+TensorRT: the opset guide and operator pages of the releases named. OpenVINO states its support operator by
+operator, not by opset, so it has no row here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ONNXRUNTIME", "TENSORRT", "Release", "first_release", "newest"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """The newest versions that one release of a runtime accepts.
+
+    Attributes:
+        version: the release that first accepted them.
+        opset: of the default domain.
+        ml: of ai.onnx.ml; 0 where the runtime has no such operators.
+        ir: the IR version; None where the runtime does not look at it.
+    """
+
+    version: str
+    opset: int
+    ml: int
+    ir: int | None
+
+
+# Oldest first; a release stands for itself and those after it, up to the next row.
+ONNXRUNTIME: tuple[Release, ...] = (
+    Release("1.0", 11, 2, 6),
+    Release("1.3", 12, 2, 7),
+    Release("1.6", 13, 2, 7),
+    Release("1.8", 14, 2, 7),
+    Release("1.9", 15, 2, 8),
+    Release("1.11", 16, 2, 8),
+    Release("1.12", 17, 3, 8),
+    Release("1.14", 18, 3, 8),
+    Release("1.15", 19, 3, 8),
+    Release("1.16", 19, 3, 9),
+    Release("1.17", 20, 4, 9),
+    Release("1.18", 21, 4, 10),
+    Release("1.21", 22, 5, 10),
+    Release("1.23", 23, 5, 11),
+    Release("1.24", 24, 5, 13),
+    Release("1.25", 26, 5, 13),
+)
+ONNXRUNTIME_OLDEST_OPSET = 7  # what every release still takes
+
+TENSORRT: tuple[Release, ...] = (
+    Release("8.4", 13, 0, None),
+    Release("8.5", 17, 0, None),
+    Release("10.0", 20, 0, None),
+    Release("11.0", 25, 0, None),
+)
+
+
+def first_release(
+    table: tuple[Release, ...], *, opset: int = 0, ml: int = 0, ir: int = 0
+) -> Release | None:
+    """The oldest release that takes all of these, or None when no release in the table does."""
+    for release in table:
+        takes_ir = release.ir is None or release.ir >= ir
+        if release.opset >= opset and release.ml >= ml and takes_ir:
+            return release
+    return None
+
+
+def newest(table: tuple[Release, ...]) -> Release:
+    return table[-1]

@@ -1,0 +1,73 @@
+"""What the environment says, read in one place and handed on as one frozen object.
+
+SARDONYX_CACHE=/fast/disk SARDONYX_CC="zig cc" sardonyx doctor
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["VARIABLES", "Environment", "read_environment"]
+
+# Every variable that Sardonyx reads, and what it is for; `sardonyx doctor` prints the ones that are set.
+VARIABLES: Mapping[str, str] = {
+    "SARDONYX_CACHE": "the cache folder, instead of $XDG_CACHE_HOME/sardonyx",
+    "SARDONYX_CC": "the C compiler, instead of the one that pip brings",
+    "SARDONYX_TRACEBACK": "1 shows Python tracebacks instead of one-line errors",
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The settings that a user makes outside of any call.
+
+    Attributes:
+        cache_dir: where compiled work is kept between runs.
+        compiler: the C compiler as an argument list, when the user chose one.
+        traceback: show Python tracebacks where a command would print one line.
+        is_set: the names of the variables above that have a value.
+    """
+
+    cache_dir: Path
+    compiler: tuple[str, ...] | None = None
+    traceback: bool = False
+    is_set: tuple[str, ...] = ()
+
+
+def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
+    """The settings in the process's environment, or in `variables`; an empty value is no value."""
+    given = {
+        name: text
+        for name, text in (os.environ if variables is None else variables).items()
+        if text
+    }
+    compiler = _words(given.get("SARDONYX_CC", ""))
+    return Environment(
+        cache_dir=_cache_dir(given),
+        compiler=compiler or None,
+        traceback=given.get("SARDONYX_TRACEBACK", "0") not in ("0", "false", "no"),
+        is_set=tuple(name for name in VARIABLES if name in given),
+    )
+
+
+def _cache_dir(given: Mapping[str, str]) -> Path:
+    own = given.get("SARDONYX_CACHE")
+    if own is not None:
+        return Path(own).expanduser().absolute()
+    # The XDG specification: a relative XDG_CACHE_HOME is to be ignored.
+    shared = Path(given.get("XDG_CACHE_HOME", ""))
+    if not shared.is_absolute():
+        shared = Path(given.get("HOME", "~")).expanduser() / ".cache"
+    return shared / "sardonyx"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """An argument list, split as a shell would but never run by one; unbalanced quotes are one word."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return (text,)
