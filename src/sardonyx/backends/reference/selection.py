@@ -18,6 +18,7 @@ from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference.control_flow import CONTROL_FLOW, Subgraph
 from sardonyx.backends.reference.corrections import find_correction
 from sardonyx.backends.reference.functions import contextual_body, schema_body, type_key
+from sardonyx.backends.reference.gradient import make_gradient
 from sardonyx.backends.reference.onnx_reference import find_reference
 from sardonyx.backends.reference.operator import Operator, Schema, find_schema
 from sardonyx.backends.reference.prediction import can_predict
@@ -54,6 +55,8 @@ def select_kernel(
         return Selected(FunctionCall(block), predicts=False)
     if operator.domain == "" and operator.name in CONTROL_FLOW:
         return Selected(CONTROL_FLOW[operator.name](operator, subgraphs), predicts=False)
+    if operator.domain == "ai.onnx.preview.training" and operator.name == "Gradient":
+        return Selected(make_gradient(operator, compiler, context), predicts=False)
     leaf = find_correction(operator) or (None if subgraphs else find_reference(operator))
     if leaf is not None:
         return Selected(leaf, predicts=can_predict(operator))
