@@ -10,6 +10,9 @@ from sardonyx.backends.reference.corrections import (
     gather_scatter,
     generating,
     legacy,
+    ml_features,
+    ml_linear,
+    ml_trees,
     normalization,
     ordering,
     padding,
@@ -18,8 +21,11 @@ from sardonyx.backends.reference.corrections import (
     random,
     recurrent,
     reduction,
+    resize,
+    sampling,
     sequences,
     shaping,
+    strings,
 )
 from sardonyx.backends.reference.corrections.table import CORRECTIONS, Correction, find_correction
 
@@ -34,6 +40,9 @@ _FAMILIES = (
     gather_scatter,
     generating,
     legacy,
+    ml_features,
+    ml_linear,
+    ml_trees,
     normalization,
     ordering,
     padding,
@@ -42,6 +51,9 @@ _FAMILIES = (
     random,
     recurrent,
     reduction,
+    resize,
+    sampling,
     sequences,
     shaping,
+    strings,
 )
