@@ -5,7 +5,7 @@ from __future__ import annotations
 from sardonyx.ops.bill import cost_of
 from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
-from sardonyx.ops.facts import Facts, Shape, facts_of_array, facts_of_tensor, unknown
+from sardonyx.ops.facts import Facts, Shape, facts_of_array, facts_of_tensor, sequence_of, unknown
 from sardonyx.ops.infer import infer_node
 from sardonyx.ops.registry import all_operators, find_operator
 
@@ -21,5 +21,6 @@ __all__ = [
     "facts_of_tensor",
     "find_operator",
     "infer_node",
+    "sequence_of",
     "unknown",
 ]

@@ -17,14 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from sardonyx.sizes import Expr, Ratio, Size, symbols
+from sardonyx.sizes import Expr, Ratio, Size, symbol, symbols
 
 __all__ = [
+    "VARYING",
     "Facts",
     "Kind",
     "Shape",
     "Values",
     "as_array",
+    "common_shape",
     "element_symbols",
     "fact_symbols",
     "facts_of_array",
@@ -32,6 +34,7 @@ __all__ = [
     "is_concrete",
     "keeps_value",
     "objects",
+    "sequence_of",
     "unknown",
 ]
 
@@ -67,8 +70,10 @@ class Facts:
         dtype: of a tensor's elements, or of a map's keys; None when unknown or a container.
         shape: the dimensions; None when not even the rank is known. Of a sequence: (length,).
         value: the elements themselves, when they are known: an object array of `Size` for
-            integers, `bool` for booleans, `float` or the exact `Ratio` for floats.
-        element: what a sequence or optional holds, or a map's values.
+            integers, `bool` for booleans, `float` or the exact `Ratio` for floats. Of a
+            sequence: an array of `Facts`, one an element.
+        element: what a sequence or optional holds, or a map's values. A size that differs from
+            element to element is `VARYING`.
     """
 
     kind: Kind = "tensor"
@@ -117,6 +122,7 @@ class Facts:
 
 
 UNKNOWN = Facts()
+VARYING = symbol("*")  # in a sequence's element: every element has its own size here
 
 
 def unknown(dtype: ir.DataType | None = None) -> Facts:
@@ -175,8 +181,38 @@ def objects(elements: Iterable[Any], shape: tuple[int, ...] | None = None) -> Va
     return array if shape is None else array.reshape(shape)
 
 
+def sequence_of(elements: Sequence[Facts]) -> Facts:
+    """A sequence of exactly these elements."""
+    few = len(elements) <= MAX_KNOWN_INTEGERS
+    value = objects(elements) if few else None
+    return Facts("sequence", None, (len(elements),), value, _common(elements))
+
+
+def _common(elements: Sequence[Facts]) -> Facts | None:
+    """What holds of every element."""
+    common: Facts | None = None
+    for facts in elements:
+        facts = facts.with_value(None) if facts.kind == "tensor" else facts
+        if common is None:
+            common = facts
+        elif common != facts:
+            dtype = common.dtype if common.dtype == facts.dtype else None
+            kind = common.kind if common.kind == facts.kind else "tensor"
+            common = Facts(kind, dtype, common_shape(common.shape, facts.shape))
+    return common
+
+
+def common_shape(a: Shape | None, b: Shape | None) -> Shape | None:
+    """The shape of elements that have either; sizes that differ are `VARYING`."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else VARYING for x, y in zip(a, b, strict=True))
+
+
 def element_symbols(element: Any) -> frozenset[str]:
     """The symbols that one known element depends on."""
+    if isinstance(element, Facts):
+        return fact_symbols(element)
     if isinstance(element, Ratio):
         return symbols(element.numerator)
     return symbols(element) if isinstance(element, Expr) else frozenset()

@@ -6,8 +6,6 @@ copies stays an expression; what onnx cannot tell becomes a fresh symbol or an u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -27,7 +25,9 @@ def infer_with_onnx(call: Call) -> list[Facts]:
     node, count = call.node, len(call.node.outputs)
     schema = find_schema(node.domain, node.op_type, call.version)
     if schema is None or not schema.has_type_and_shape_inference_function:
-        return [unknown(call.output_dtype(index)) for index in range(count)]
+        return unknown_outputs(call)
+    if any(facts is not None and not _is_typed(facts) for facts in call.inputs):
+        return unknown_outputs(call)  # onnx refuses to look at a value without a type
     tokens: dict[Size, str] = {}
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
@@ -129,6 +129,12 @@ def _dim(
     return call.fresh(axis, output) if known is None else known
 
 
-def unknown_outputs(call: Call) -> Sequence[Facts]:
+def _is_typed(facts: Facts) -> bool:
+    if facts.kind in ("sequence", "optional"):
+        return facts.element is not None and _is_typed(facts.element)
+    return facts.dtype is not None
+
+
+def unknown_outputs(call: Call) -> list[Facts]:
     """Facts of a node that nothing is known about."""
     return [unknown(call.output_dtype(index)) for index in range(len(call.node.outputs))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 
 from sardonyx.ops import (
+    attention,
     choose,
     conv,
     elementwise,
@@ -14,7 +15,15 @@ from sardonyx.ops import (
     norm,
     pieces,
     pool,
+    quant,
     reduce,
+    resize,
+    rnn,
+    sequence,
+    signals,
+    strings,
+    training,
+    trees_ml,
     views,
 )
 from sardonyx.ops.entry import Operator
@@ -28,11 +37,20 @@ FAMILIES = (
     conv,
     pool,
     norm,
+    attention,
+    rnn,
+    quant,
     views,
     pieces,
     gather_scatter,
     choose,
+    resize,
     generate,
+    sequence,
+    strings,
+    signals,
+    training,
+    trees_ml,
 )
 
 

@@ -61,10 +61,12 @@ def as_ratio(element: Any) -> Ratio | None:
         return Ratio(element)
     if not np.isfinite(element):
         return None
-    fraction = Fraction(element)
-    if fraction.denominator > MAX_DENOMINATOR:
+    # 0.7 in single precision is meant as 7/10, and products with it round to what that gives.
+    simple = Fraction(element).limit_denominator(MAX_DENOMINATOR)
+    nearest = float(simple)
+    if nearest != element and float(np.float32(nearest)) != element:
         return None
-    return Ratio(fraction.numerator, fraction.denominator)
+    return Ratio(simple.numerator, simple.denominator)
 
 
 def known_order(a: Any, b: Any) -> int | None:

@@ -15,10 +15,10 @@ import onnx_ir as ir
 from sardonyx.errors import ShapeError
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops import infer_node
-from sardonyx.ops.facts import Facts, objects, unknown
+from sardonyx.ops.facts import VARYING, Facts, objects, unknown
 from sardonyx.passes.declared import declared_facts
 from sardonyx.passes.merge import conceal, merge, prepend, without_value
-from sardonyx.sizes import Expr, Size, max_of
+from sardonyx.sizes import Expr, Size, max_of, symbol
 
 if TYPE_CHECKING:
     from sardonyx.passes.walk import Scope, Walk
@@ -30,7 +30,6 @@ Rule: TypeAlias = "Callable[[Walk, ir.Node, Sequence[Facts | None], Scope], Sequ
 DOMAINS = ("", "ai.onnx.preview")
 MAX_TURNS = 8  # walks of a loop's body before what still changes is given up
 
-INDEX = Facts("tensor", ir.DataType.INT64, ())
 RUNNING = Facts("tensor", ir.DataType.BOOL, (), objects([True], ()))
 
 
@@ -65,15 +64,27 @@ def branch(
     walk: Walk, node: ir.Node, inputs: Sequence[Facts | None], scope: Scope
 ) -> Sequence[Facts]:
     """If: what both branches agree on, or the one that a known condition picks."""
-    taken = []
+    taken: list[list[Facts]] = []
+    refusals: list[ShapeError] = []
     for name in ("then_branch", "else_branch"):
-        inner = _inside(node, scope, f":{name[:4]}")
-        outputs = walk.graph(_body(node, name), (), inner)
+        inner, graph = _inside(node, scope, f":{name[:4]}"), _body(node, name)
+        try:
+            outputs = walk.graph(graph, (), inner)
+        except ShapeError as refusal:
+            # A branch that cannot work is one that a valid run does not take.
+            walk.skip(graph, scope)
+            refusals.append(refusal)
+            taken.append([])
+            continue
         if len(outputs) != len(node.outputs):
             raise _error(
                 node, f"{name} has {len(outputs)} outputs, but the node has {len(node.outputs)}."
             )
         taken.append([_leave(node, i, facts, inner, scope) for i, facts in enumerate(outputs)])
+    if len(refusals) == 2:
+        raise refusals[0]
+    if refusals:
+        return taken[0] or taken[1]
     condition = inputs[0].value if inputs and inputs[0] is not None else None
     if condition is not None and condition.size == 1:
         return taken[0] if condition.reshape(-1)[0] else taken[1]
@@ -122,10 +133,12 @@ def loop(
     _check_arity(node, body, count + 2, len(node.outputs) + 1)
     carried = body.inputs[2:]
     goes_on = RUNNING
+    number = symbol(f"{inner.prefix}{body.inputs[0].name}")
+    turns = Facts("tensor", ir.DataType.INT64, (), objects([number], ()))
 
     def turn(current: list[Facts]) -> tuple[list[Facts], list[Facts]]:
         nonlocal goes_on
-        goes_on, *outputs = walk.graph(body, [INDEX, RUNNING, *current], inner)
+        goes_on, *outputs = walk.graph(body, [turns, RUNNING, *current], inner)
         return outputs[:count], outputs[count:]
 
     states = [_enter(value, facts, inner) for value, facts in zip(carried, start, strict=True)]
@@ -275,13 +288,20 @@ def sequence_map(
     body, inner = _body(node, "body"), _inside(node, scope)
     given = [facts or unknown() for facts in inputs]
     elements = [
-        (facts.element or unknown()) if facts.kind == "sequence" else facts for facts in given
+        conceal(facts.element or unknown(), "*", _naming(inner, value))
+        if facts.kind == "sequence"
+        else facts
+        for facts, value in zip(given, body.inputs, strict=False)
     ]
     outputs = walk.graph(body, elements, inner)
     length = given[0].shape if given and given[0].kind == "sequence" else None
     return [
-        Facts("sequence", shape=length, element=_leave(node, i, without_value(f), inner, scope))
-        for i, f in enumerate(outputs)
+        conceal(
+            Facts("sequence", shape=length, element=without_value(facts)),
+            inner.prefix,
+            lambda axis: VARYING,
+        )
+        for facts in outputs
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sardonyx.ops.facts import Facts, Shape, Values, element_symbols
+from sardonyx.ops.facts import VARYING, Facts, Shape, Values, element_symbols
 from sardonyx.sizes import Expr, Size, symbols
 
 __all__ = ["conceal", "merge", "prepend", "without_value"]
@@ -20,11 +20,22 @@ def merge(a: Facts, b: Facts, fresh: Fresh) -> Facts:
     if a.kind != b.kind:
         return Facts()
     element = None
-    if a.element is not None and b.element is not None:
-        element = merge(a.element, b.element, fresh)
+    if a.kind == "sequence" and (0,) in (a.shape, b.shape):
+        element = b.element if a.shape == (0,) else a.element  # no elements, no contradiction
+    elif a.element is not None and b.element is not None:
+        element = merge(a.element, b.element, _inner_fresh(a, fresh))
     dtype = a.dtype if a.dtype == b.dtype else None
     value = a.value if replace(a, shape=None) == replace(b, shape=None) else None
     return Facts(a.kind, dtype, _merge_shapes(a.shape, b.shape, fresh), value, element)
+
+
+def _inner_fresh(facts: Facts, fresh: Fresh) -> Fresh:
+    """In a sequence every element may have its own size; an optional holds one value."""
+    return _varying if facts.kind == "sequence" else fresh
+
+
+def _varying(axis: int) -> Expr:
+    return VARYING
 
 
 def _merge_shapes(a: Shape | None, b: Shape | None, fresh: Fresh) -> Shape | None:
@@ -47,7 +58,9 @@ def prepend(facts: Facts, size: Size, axis: int = 0) -> Facts:
 
 def conceal(facts: Facts, prefix: str, fresh: Fresh) -> Facts:
     """Forget symbols that mean something only inside a subgraph."""
-    element = None if facts.element is None else conceal(facts.element, prefix, fresh)
+    element = facts.element
+    if element is not None:
+        element = conceal(element, prefix, _inner_fresh(facts, fresh))
     shape = facts.shape
     if shape is not None:
         shape = tuple(

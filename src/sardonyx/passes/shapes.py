@@ -14,7 +14,7 @@ from functools import cached_property
 import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
-from sardonyx.ops.facts import Facts, fact_symbols, facts_of_tensor, unknown
+from sardonyx.ops.facts import VARYING, Facts, fact_symbols, facts_of_tensor, unknown
 from sardonyx.passes.declared import Conflict, declared_facts
 from sardonyx.passes.walk import Scope, Walk
 from sardonyx.sizes import Expr, Size, symbol
@@ -49,7 +49,7 @@ class Shapes:
         found: set[str] = set()
         for facts in self._facts.values():
             found |= fact_symbols(facts)
-        return frozenset(found - self.input_symbols)
+        return frozenset(found - self.input_symbols - fact_symbols(Facts(shape=(VARYING,))))
 
     def write_back(self, model: ir.Model) -> None:
         """Write types and shapes into the model's own values, symbolic sizes as dim_param text."""

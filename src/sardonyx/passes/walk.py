@@ -51,6 +51,12 @@ class Walk:
             self.node(node, scope)
         return [scope.facts.get(value, unknown()) for value in graph.outputs]
 
+    def skip(self, graph: ir.Graph, scope: Scope) -> None:
+        """Nothing is known about what a graph that was not walked to its end computes."""
+        for node in graph.all_nodes():
+            for value in node.outputs:
+                scope.facts.setdefault(value, unknown())
+
     def node(self, node: ir.Node, scope: Scope) -> None:
         inputs = [
             None if value is None else scope.facts.get(value, unknown()) for value in node.inputs
