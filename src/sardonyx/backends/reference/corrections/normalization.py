@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sardonyx.backends.reference.corrections.axes import normalize_axis
+from sardonyx.backends.reference.corrections.casting import numpy_dtype
 from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
@@ -63,6 +64,35 @@ def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> A
     gain, shift = accumulator(scale).reshape(shape), accumulator(bias).reshape(shape)
     mean, var = wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
     return _normalized(call, wide, gain, shift, mean, var).astype(x.dtype, copy=False)
+
+
+@corrects(
+    "LayerNormalization", reason="the first stage in stash_type, and its statistics put out so"
+)
+def layer_normalization(
+    call: Call, x: Array, scale: Array, bias: Array | None = None
+) -> tuple[Array, Array, Array]:
+    axis = normalize_axis(call.attr("axis", -1), x.ndim)
+    stash = numpy_dtype(call.attr("stash_type", 1))
+    wide = x.astype(stash, copy=False)
+    axes = tuple(range(axis, x.ndim))
+    mean = wide.mean(axes, keepdims=True)
+    centred = wide - mean
+    epsilon = np.asarray(call.attr("epsilon", 1e-5), dtype=stash)
+    inverse = 1 / np.sqrt(np.square(centred).mean(axes, keepdims=True) + epsilon)
+    normal = (centred * inverse).astype(x.dtype, copy=False)
+    y = normal * scale if bias is None else normal * scale + bias
+    return y.astype(x.dtype, copy=False), mean, inverse.astype(stash, copy=False)
+
+
+@corrects("RMSNormalization", reason="the first stage in stash_type")
+def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
+    axis = normalize_axis(call.attr("axis", -1), x.ndim)
+    stash = numpy_dtype(call.attr("stash_type", 1))
+    wide = x.astype(stash, copy=False)
+    mean = np.square(wide).mean(tuple(range(axis, x.ndim)), keepdims=True)
+    root = np.sqrt(mean + np.asarray(call.attr("epsilon", 1e-5), dtype=stash))
+    return ((wide / root).astype(x.dtype, copy=False) * scale).astype(scale.dtype, copy=False)
 
 
 @corrects("LRN", reason="any rank, and the window is summed without a loop over channels")
