@@ -155,6 +155,7 @@ def _folded(function: Numeric) -> Numeric:
 UNARY: dict[str, tuple[Numeric, Symbolic]] = {
     "Abs": (np.abs, _absolute),
     "Neg": (np.negative, _negate),
+    "Relu": (lambda a: np.maximum(a, a.dtype.type(0)), lambda a: symbolic_extreme("max", a, 0)),
     "Floor": (np.floor, _floor),
     "Ceil": (np.ceil, _ceil),
     "Round": (np.round, _round),

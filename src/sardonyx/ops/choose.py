@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of, moved
 from sardonyx.ops.entry import Operator
-from sardonyx.ops.facts import Facts
+from sardonyx.ops.facts import Facts, as_array
 from sardonyx.sizes import Size
 
 __all__ = ["OPERATORS"]
@@ -31,18 +33,24 @@ def top_k(call: Call) -> list[Facts]:
 
 def non_zero(call: Call) -> list[Facts]:
     """One column for each non-zero element; one row for each dimension."""
-    shape = call.input(0).shape
+    shape, known = call.input(0).shape, as_array(call.input(0))
+    if known is not None and known.ndim:
+        found = np.stack(np.nonzero(known))
+        return [call.out(found.shape, value=found.astype(object))]
     return [call.out((call.fresh(0) if shape is None else len(shape), call.fresh(1)))]
 
 
 def compress(call: Call) -> list[Facts]:
     shape, axis = call.input(0).shape, call.attr("axis")
+    chosen = as_array(call.input(1))
+    count = None if chosen is None else int(np.count_nonzero(chosen))
     if axis is None:
-        return [call.out((call.fresh(0),))]
+        return [call.out((call.fresh(0) if count is None else count,))]
     if shape is None:
         return [call.out(None)]
     at = call.axis(int(axis), len(shape))
-    return [call.out((*shape[:at], call.fresh(at), *shape[at + 1 :]))]
+    kept = call.fresh(at) if count is None else count
+    return [call.out((*shape[:at], kept, *shape[at + 1 :]))]
 
 
 def unique(call: Call) -> list[Facts]:

@@ -58,7 +58,9 @@ DISCRETE = frozenset(
         ir.DataType.UINT64,
     }
 )
-CONTINUOUS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16})
+CONTINUOUS = frozenset(
+    {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+)
 
 
 @dataclass(frozen=True, eq=False)

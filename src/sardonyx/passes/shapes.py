@@ -44,7 +44,7 @@ class Shapes:
         return self._facts[value]
 
     @cached_property
-    def datafact_symbols(self) -> frozenset[str]:
+    def data_symbols(self) -> frozenset[str]:
         """Symbols that no input's shape binds: only running the model tells their sizes."""
         found: set[str] = set()
         for facts in self._facts.values():
