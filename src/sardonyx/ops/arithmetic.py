@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sardonyx.ops.values import Numeric, Symbolic, as_ratio, known_order, symbolic_extreme
 from sardonyx.sizes import Ratio, at_least
 
-__all__ = ["BINARY", "UNARY", "VARIADIC", "where_element"]
+__all__ = ["BINARY", "UNARY", "VARIADIC", "truncated_remainder", "where_element"]
 
 MAX_EXPONENT = 8
 
@@ -134,6 +134,12 @@ def _truncated_division(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray
 def _floored_remainder(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     _refuse_zero(b)
     return np.asarray(np.mod(a, b))
+
+
+def truncated_remainder(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Mod with fmod=1: the sign of the dividend."""
+    _refuse_zero(b)
+    return np.asarray(np.fmod(a, b))
 
 
 def _refuse_zero(b: npt.NDArray[Any]) -> None:

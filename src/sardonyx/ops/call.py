@@ -16,6 +16,8 @@ from sardonyx.sizes import Expr, Size, symbol
 
 __all__ = ["Call"]
 
+MAX_DIMENSION = 2**63 - 1
+
 
 class Call:
     """A node, what is known about its inputs, and the opset version that gives it meaning."""
@@ -50,16 +52,31 @@ class Call:
         return default if found is None else found.value
 
     def int_attr(self, name: str, default: int = 0) -> int:
-        found = self.attribute(name)
-        return default if found is None else int(found.value)
+        value = self.attr(name, default)
+        if not isinstance(value, int):
+            self.fail(f"attribute {name!r} must be an integer, but is {value!r}")
+        return value
 
     def ints_attr(self, name: str) -> tuple[int, ...] | None:
-        found = self.attribute(name)
-        return None if found is None else tuple(found.value)
+        value = self.attr(name)
+        if value is None:
+            return None
+        if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
+            self.fail(f"attribute {name!r} must be integers, but is {value!r}")
+        return tuple(value)
 
     def str_attr(self, name: str, default: str = "") -> str:
         value = self.attr(name, default)
-        return value.decode() if isinstance(value, bytes) else str(value)
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+    def dtype_attr(self, name: str) -> ir.DataType | None:
+        """A data type by its number; None when the attribute is absent."""
+        number = self.attr(name)
+        if number is None:
+            return None
+        if not isinstance(number, int) or not 0 < number <= max(ir.DataType):
+            self.fail(f"attribute {name!r} is {number!r}, which names no data type")
+        return ir.DataType(number)
 
     @property
     def signature(self) -> Signature | None:
@@ -171,12 +188,19 @@ class Call:
     ) -> Facts:
         """A tensor output; its type is the schema's answer unless given."""
         dims = None if shape is None else tuple(shape)
-        if dims is not None and len(dims) > DEFAULT_LIMITS.rank:
+        if dims is not None:
+            self._check_dims(dims, output)
+        return Facts("tensor", self.output_dtype(output) if dtype is None else dtype, dims, value)
+
+    def _check_dims(self, dims: Shape, output: int) -> None:
+        if len(dims) > DEFAULT_LIMITS.rank:
             self.fail(
                 f"output {output} would have {len(dims)} dimensions, more than the limit "
                 f"{DEFAULT_LIMITS.rank}"
             )
-        return Facts("tensor", self.output_dtype(output) if dtype is None else dtype, dims, value)
+        for axis, dim in enumerate(dims):
+            if isinstance(dim, int) and not 0 <= dim <= MAX_DIMENSION:
+                self.fail(f"dimension {axis} of output {output} would be {dim}")
 
     def same(self, index: int = 0, output: int = 0) -> Facts:
         """A tensor output with the shape of an input."""

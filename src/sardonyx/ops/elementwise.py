@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.ops.arithmetic import BINARY, UNARY, VARIADIC, where_element
+from sardonyx.ops.arithmetic import (
+    BINARY,
+    UNARY,
+    VARIADIC,
+    truncated_remainder,
+    where_element,
+)
 from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved, total
@@ -64,13 +70,12 @@ def cast(call: Call) -> list[Facts]:
 
 def target_type(call: Call) -> ir.DataType:
     to = call.attr("to")
-    if isinstance(to, (str, bytes)):  # Cast-1 names it
-        name = to.decode() if isinstance(to, bytes) else to
-        if name in ir.DataType.__members__:
-            return ir.DataType[name]
-    elif isinstance(to, int) and 0 < to <= max(ir.DataType):
-        return ir.DataType(to)
-    raise call.error(f"attribute 'to' is {to!r}, which names no data type")
+    if isinstance(to, str) and to in ir.DataType.__members__:
+        return ir.DataType[to]  # Cast-1 names it
+    found = call.dtype_attr("to")
+    if found is None:
+        call.fail("attribute 'to' is missing")
+    return found
 
 
 def bit_cast(call: Call) -> list[Facts]:
@@ -113,7 +118,7 @@ def arithmetic_values(call: Call, output: Facts) -> Values | None:
     op = call.node.op_type
     numeric, symbolic = UNARY.get(op) or BINARY.get(op) or VARIADIC[op]
     if op == "Mod" and call.int_attr("fmod"):
-        numeric, symbolic = np.fmod, unknown_element
+        numeric, symbolic = truncated_remainder, unknown_element
     if op in BINARY and call.attr("axis") is not None:
         return None  # before opset 7, `axis` places the second input
     return pointwise_value(call, output, numeric, symbolic)

@@ -6,53 +6,116 @@ copies stays an expression; what onnx cannot tell becomes a fresh symbol or an u
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.facts import Facts, as_array, unknown
+from sardonyx.ops.facts import Facts, Shape, as_array, unknown
 from sardonyx.ops.schema import find_schema
 from sardonyx.sizes import Expr, Size
 
 __all__ = ["infer_with_onnx", "type_proto"]
+
+SUBGRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+WITNESS = 5040  # divisible by what dimensions are commonly divided by
 
 _FIELD = {"tensor": "tensor_type", "sparse": "sparse_tensor_type"}
 
 
 def infer_with_onnx(call: Call) -> list[Facts]:
     """What `onnx.shape_inference` says about the node's outputs."""
-    node, count = call.node, len(call.node.outputs)
+    node = call.node
     schema = find_schema(node.domain, node.op_type, call.version)
     if schema is None or not schema.has_type_and_shape_inference_function:
         return unknown_outputs(call)
     if any(facts is not None and not _is_typed(facts) for facts in call.inputs):
         return unknown_outputs(call)  # onnx refuses to look at a value without a type
+    if any(attr.type in SUBGRAPHS for attr in node.attributes.values()):
+        return unknown_outputs(call)
     tokens: dict[Size, str] = {}
-    types: dict[str, onnx.TypeProto] = {}
-    data: dict[str, onnx.TensorProto] = {}
-    names: list[str] = []
-    for index, facts in enumerate(call.inputs):
-        names.append("" if facts is None else f"i{index}")
-        if facts is not None:
-            types[names[-1]] = type_proto(facts, tokens)
-            array = as_array(facts)
-            if array is not None:
-                data[names[-1]] = ir.to_proto(ir.Tensor(np.ascontiguousarray(array)))
-    proto = onnx.NodeProto(
-        op_type=node.op_type,
-        domain=node.domain,
-        input=names,
-        output=[f"o{index}" for index in range(count)],
-        attribute=_attributes(call),
-    )
-    imports = [onnx.helper.make_opsetid(node.domain, call.version)]
+    types = {
+        f"i{index}": type_proto(facts, tokens)
+        for index, facts in enumerate(call.inputs)
+        if facts is not None
+    }
     try:
-        found = onnx.shape_inference.infer_node_outputs(schema, proto, types, data, None, imports)
+        found = _ask(call, schema, types)
     except onnx.shape_inference.InferenceError as error:
+        if tokens:
+            return unknown_outputs(call)  # it may have taken a symbol for a 0
         call.fail(_first_line(error))
     sizes = {token: size for size, token in tokens.items()}
-    return [_facts(call, found.get(f"o{index}"), index, sizes) for index in range(count)]
+    outputs = [_facts(call, found.get(f"o{i}"), i, sizes) for i in range(len(node.outputs))]
+    return _confirm(call, schema, tokens, outputs) if tokens else outputs
+
+
+def _ask(
+    call: Call, schema: onnx.defs.OpSchema, types: dict[str, onnx.TypeProto]
+) -> dict[str, onnx.TypeProto]:
+    data: dict[str, onnx.TensorProto] = {}
+    for index, facts in enumerate(call.inputs):
+        array = None if facts is None else as_array(facts)
+        if array is not None:
+            data[f"i{index}"] = ir.to_proto(ir.Tensor(np.ascontiguousarray(array)))
+    proto = onnx.NodeProto(
+        op_type=call.node.op_type,
+        domain=call.node.domain,
+        input=["" if facts is None else f"i{i}" for i, facts in enumerate(call.inputs)],
+        output=[f"o{index}" for index in range(len(call.node.outputs))],
+        attribute=_attributes(call),
+    )
+    imports = [onnx.helper.make_opsetid(call.node.domain, call.version)]
+    return onnx.shape_inference.infer_node_outputs(schema, proto, types, data, None, imports)
+
+
+def _confirm(
+    call: Call, schema: onnx.defs.OpSchema, tokens: dict[Size, str], outputs: list[Facts]
+) -> list[Facts]:
+    """Keep only numbers that stay the same when the symbols are numbers too.
+
+    Some of onnx's rules compute with a symbolic dimension as if it were 0.
+    """
+    numbers: dict[Size, Size] = {size: WITNESS * (i + 1) for i, size in enumerate(tokens)}
+    types = {
+        f"i{index}": type_proto(_replaced(facts, numbers), {})
+        for index, facts in enumerate(call.inputs)
+        if facts is not None
+    }
+    try:
+        found = _ask(call, schema, types)
+    except onnx.shape_inference.InferenceError:
+        found = {}
+    return [
+        _agreeing(call, facts, _facts(call, found.get(f"o{index}"), index, {}), index)
+        for index, facts in enumerate(outputs)
+    ]
+
+
+def _replaced(facts: Facts, numbers: dict[Size, Size]) -> Facts:
+    shape = None
+    if facts.shape is not None:
+        shape = tuple(numbers.get(dim, dim) for dim in facts.shape)
+    element = None if facts.element is None else _replaced(facts.element, numbers)
+    return replace(facts, shape=shape, element=element)
+
+
+def _agreeing(call: Call, facts: Facts, witness: Facts, output: int) -> Facts:
+    if facts.shape is None:
+        return facts
+    if witness.shape is None or len(witness.shape) != len(facts.shape):
+        witness_shape: Shape = tuple(-1 for _ in facts.shape)
+    else:
+        witness_shape = witness.shape
+    return replace(
+        facts,
+        shape=tuple(
+            call.fresh(axis, output) if isinstance(dim, int) and dim != seen else dim
+            for axis, (dim, seen) in enumerate(zip(facts.shape, witness_shape, strict=True))
+        ),
+    )
 
 
 def _attributes(call: Call) -> list[onnx.AttributeProto]:

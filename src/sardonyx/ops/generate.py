@@ -119,9 +119,8 @@ def range_values(call: Call, output: Facts) -> Values | None:
 
 def eye_like(call: Call) -> list[Facts]:
     call.need_rank(0, 2)
-    dtype = call.attr("dtype")
-    kind = call.input(0).dtype if dtype is None else ir.DataType(dtype)
-    return [call.out(call.input(0).shape, dtype=kind)]
+    dtype = call.dtype_attr("dtype") or call.input(0).dtype
+    return [call.out(call.input(0).shape, dtype=dtype)]
 
 
 # Chance
@@ -133,19 +132,18 @@ def random_shape(call: Call) -> list[Facts]:
         call.fail("attribute shape is missing")
     if min(shape, default=0) < 0:
         call.fail(f"shape {list(shape)} has a negative size")
-    return [call.out(shape, dtype=ir.DataType(call.int_attr("dtype", 1)))]
+    return [call.out(shape, dtype=call.dtype_attr("dtype") or FLOAT)]
 
 
 def random_like(call: Call) -> list[Facts]:
-    dtype = call.attr("dtype")
-    kind = call.input(0).dtype if dtype is None else ir.DataType(dtype)
-    return [call.out(call.input(0).shape, dtype=kind)]
+    dtype = call.dtype_attr("dtype") or call.input(0).dtype
+    return [call.out(call.input(0).shape, dtype=dtype)]
 
 
 def multinomial(call: Call) -> list[Facts]:
     shape = call.need_rank(0, 2)
     batch = call.fresh(0) if shape is None else shape[0]
-    dtype = ir.DataType(call.int_attr("dtype", int(ir.DataType.INT32)))
+    dtype = call.dtype_attr("dtype") or ir.DataType.INT32
     return [call.out((batch, call.int_attr("sample_size", 1)), dtype=dtype)]
 
 

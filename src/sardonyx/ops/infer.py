@@ -40,7 +40,10 @@ def infer_node(
     if operator is None or operator.shapes is None:
         outputs = infer_with_onnx(call)
     else:
-        outputs = list(operator.shapes(call))
+        try:
+            outputs = list(operator.shapes(call))
+        except ArithmeticError as error:
+            call.fail(f"its output's size cannot be computed ({error})")
     if operator is not None and operator.values is not None and outputs:
         first = outputs[0]
         if first.value is None and keeps_value(first.dtype, first.shape):

@@ -59,7 +59,7 @@ def batch_norm(call: Call) -> list[Facts]:
 def layer_norm(call: Call) -> list[Facts]:
     """Mean and inverse deviation keep the dimensions before the axis."""
     shape = call.input(0).shape
-    stash = ir.DataType(call.int_attr("stash_type", 1))
+    stash = call.dtype_attr("stash_type") or ir.DataType.FLOAT
     if shape is None:
         return [call.same(), call.out(None, 1, stash), call.out(None, 2, stash)]
     axis = call.axis(call.int_attr("axis", -1), len(shape))

@@ -18,19 +18,14 @@ __all__ = ["OPERATORS"]
 def quantize(call: Call) -> list[Facts]:
     """The zero point or `output_dtype` says which integers; uint8 when neither does."""
     _check_scale(call)
-    dtype = _output_dtype(call) or call.dtype(2) or ir.DataType.UINT8
+    dtype = call.dtype_attr("output_dtype") or call.dtype(2) or ir.DataType.UINT8
     return [call.out(call.input(0).shape, dtype=dtype)]
 
 
 def dequantize(call: Call) -> list[Facts]:
     _check_scale(call)
-    dtype = _output_dtype(call) or (call.input(1).dtype if call.version >= 19 else None)
+    dtype = call.dtype_attr("output_dtype") or (call.input(1).dtype if call.version >= 19 else None)
     return [call.out(call.input(0).shape, dtype=dtype or ir.DataType.FLOAT)]
-
-
-def _output_dtype(call: Call) -> ir.DataType | None:
-    number = call.int_attr("output_dtype")
-    return ir.DataType(number) if number else None
 
 
 def _check_scale(call: Call) -> None:

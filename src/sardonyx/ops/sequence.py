@@ -49,7 +49,7 @@ def construct(call: Call) -> list[Facts]:
 
 def empty(call: Call) -> list[Facts]:
     """Whatever is inserted later decides the shape."""
-    dtype = ir.DataType(call.int_attr("dtype", int(ir.DataType.FLOAT)))
+    dtype = call.dtype_attr("dtype") or ir.DataType.FLOAT
     return [replace(sequence_of([]), element=Facts("tensor", dtype))]
 
 

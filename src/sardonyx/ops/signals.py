@@ -98,14 +98,14 @@ def window(call: Call) -> list[Facts]:
     call.input(0)
     if isinstance(size, int) and size < 0:
         call.fail(f"size is {size}; it cannot be negative")
-    dtype = ir.DataType(call.int_attr("output_datatype", 1))
+    dtype = call.dtype_attr("output_datatype") or ir.DataType.FLOAT
     return [call.out((call.fresh(0) if size is None else size,), dtype=dtype)]
 
 
 def mel_weights(call: Call) -> list[Facts]:
     """(frequencies, mel bins)"""
     bins, length = call.scalar(0), call.scalar(1)
-    dtype = ir.DataType(call.int_attr("output_datatype", 1))
+    dtype = call.dtype_attr("output_datatype") or ir.DataType.FLOAT
     rows = call.fresh(0) if length is None else length // 2 + 1
     return [call.out((rows, call.fresh(1) if bins is None else bins), dtype=dtype)]
 

@@ -15,7 +15,15 @@ def evaluate(size: Size, bindings: Mapping[str, int]) -> int:
     """The number that `size` is when its symbols have these values."""
     if isinstance(size, int):
         return size
-    result = substitute(size, bindings)
+    try:
+        result = substitute(size, bindings)
+    except ZeroDivisionError as error:
+        values = ", ".join(
+            f"{name}={bindings[name]}" for name in sorted(symbols(size) & set(bindings))
+        )
+        raise ShapeError(
+            f"the size {size} divides by zero for {values}.", value=str(size)
+        ) from error
     if isinstance(result, int):
         return result
     missing = ", ".join(sorted(symbols(result)))
