@@ -123,11 +123,7 @@ def conv_transpose(call: Call, x: Array, w: Array, bias: Array | None = None) ->
             for at, d, size, stride in zip(position, dilations, spatial, strides, strict=True)
         )
         spread[(slice(None), slice(None), *where)] += part
-    # A negative start is padding of zeros before the spread.
-    lead = [max(-b, 0) for b in begin]
-    if any(lead):
-        spread = np.pad(spread, [(0, 0), (0, 0), *((amount, 0) for amount in lead)])
-    cut = tuple(slice(max(b, 0), max(b, 0) + s) for b, s in zip(begin, sizes, strict=True))
+    cut = tuple(slice(b, b + s) for b, s in zip(begin, sizes, strict=True))
     return _with_bias(spread[(slice(None), slice(None), *cut)], bias).astype(x.dtype, copy=False)
 
 
@@ -154,7 +150,8 @@ def _transposed_extent(
         if min(sizes) < 0:
             raise RunError(f"pads {pads} are larger than the output {full}", value=pads)
         return begin, sizes
-    totals = [f + e - s for f, e, s in zip(full, extra, sizes, strict=True)]
+    # An output larger than the spread has zeros at its end, as output_padding gives.
+    totals = [max(f + e - s, 0) for f, e, s in zip(full, extra, sizes, strict=True)]
     half = [total // 2 for total in totals]
     if mode != "SAME_UPPER":
         half = [total - part for total, part in zip(totals, half, strict=True)]

@@ -40,8 +40,10 @@ def pad(
         return _constant(data, widths, sizes, _fill(call, data, value))
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            index = _source(mode, data.shape[axis], before, sizes[axis])
-            data = np.take(data, index, axis)
+            # What is cut is gone before the rest repeats.
+            first, last = max(-before, 0), data.shape[axis] - max(-after, 0)
+            index = _source(mode, last - first, max(before, 0), sizes[axis])
+            data = np.take(data, index + first, axis)
     return data
 
 

@@ -191,27 +191,33 @@ def _resized(call: Call, x: Array, plan: Sequence[Axis], style: Style) -> Array:
 
 
 def _coordinates(part: Axis, style: Style) -> Array:
-    """Where in the input each place of the output samples."""
-    place: Array = np.arange(part.output, dtype=np.float64)
-    mode, size = style.coordinates, part.size
+    """Where in the input each place of the output samples.
+
+    In float32, as the scales are: 3 / 0.6 is 5 there, while a float64 quotient of the same
+    scale falls just below it and would round down to 4.
+    """
+    place: Array = np.arange(part.output, dtype=np.float32)
+    scale, size = np.float32(part.scale), np.float32(part.size)
+    width, half = np.float32(part.width), np.float32(0.5)
+    mode = style.coordinates
     if mode == "half_pixel":
-        return (place + 0.5) / part.scale - 0.5
+        return (place + half) / scale - half
     if mode == "half_pixel_symmetric":
-        adjustment = part.output / part.width if part.width else 1.0
-        return size / 2 * (1 - adjustment) + (place + 0.5) / part.scale - 0.5
+        adjustment = np.float32(part.output) / width if part.width else np.float32(1)
+        return size * half * (1 - adjustment) + (place + half) / scale - half
     if mode == "pytorch_half_pixel":
-        return (place + 0.5) / part.scale - 0.5 if part.output > 1 else place * 0.0
+        return (place + half) / scale - half if part.output > 1 else place * 0
     if mode == "tf_half_pixel_for_nn":
-        return (place + 0.5) / part.scale
+        return (place + half) / scale
     if mode == "asymmetric":
-        return place / part.scale
+        return place / scale
     if mode == "align_corners":
-        return place * (size - 1) / (part.width - 1) if part.width != 1 else place * 0.0
+        return place * (size - 1) / (width - 1) if part.width != 1 else place * 0
     if mode == "tf_crop_and_resize":
-        reach = (part.end - part.start) * (size - 1)
+        start, end = np.float32(part.start), np.float32(part.end)
         if part.width == 1 or part.output <= 1:
-            return place * 0.0 + 0.5 * (part.start + part.end) * (size - 1)
-        return part.start * (size - 1) + place * reach / (part.width - 1)
+            return place * 0 + half * (start + end) * (size - 1)
+        return start * (size - 1) + place * (end - start) * (size - 1) / (width - 1)
     raise RunError(f"coordinate_transformation_mode {mode!r} is unknown", value=mode)
 
 
@@ -232,7 +238,7 @@ def _weighted(x: Array, part: Axis, where: Array, style: Style) -> Array:
         return np.take(x, [], part.axis)
     # The neighbour on the left counts as near even where the place is exact.
     base = np.ceil(where) - 1
-    ratio = where - base
+    ratio = (where - base).astype(np.float64)
     reach = {"linear": 1, "cubic": 2}.get(style.mode)
     if reach is None:
         raise RunError(f"mode {style.mode!r} is unknown", value=style.mode)

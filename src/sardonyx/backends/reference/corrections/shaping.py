@@ -35,9 +35,9 @@ def reshape(call: Call, data: Array, shape: Array | None = None) -> Array:
         )
     known = math.prod(size for size in wanted if size != -1)
     if -1 in wanted:
+        # With another size of 0 every number would do, so none is inferred.
         fits = known != 0 and data.size % known == 0
-        wanted = [(data.size // known if known else 0) if s == -1 else s for s in wanted]
-        fits = fits or (data.size == 0 and known == 0)
+        wanted = [data.size // known if fits and s == -1 else s for s in wanted]
     else:
         fits = known == data.size
     if not fits:

@@ -64,7 +64,7 @@ def stft(
     window: Array | None = None,
     frame_length: Array | None = None,
 ) -> Array:
-    samples = _complex(signal if signal.ndim == 3 else signal[..., None])
+    samples = _complex(signal)
     step = int(frame_step.item())
     if frame_length is not None:
         length = int(frame_length.item())
