@@ -133,8 +133,8 @@ def _compare_numbers(name: str, a: Array, b: Array, tolerance: Tolerance) -> Dif
     x, y = a.astype(wide).reshape(-1), b.astype(wide).reshape(-1)
     finite = np.isfinite(x) & np.isfinite(y)
     strange = ~finite & ~((x == y) | (np.isnan(x) & np.isnan(y)))
-    gap = np.abs(np.where(finite, x - y, 0.0))
-    size = np.abs(np.where(finite, y, 0.0))
+    x, y = np.where(finite, x, 0.0), np.where(finite, y, 0.0)
+    gap, size = np.abs(x - y), np.abs(y)
     if a.dtype.kind in "biu":
         outside = a.reshape(-1) != b.reshape(-1)  # exact where float64 is not
     else:
@@ -148,7 +148,7 @@ def _compare_numbers(name: str, a: Array, b: Array, tolerance: Tolerance) -> Dif
         int(np.count_nonzero(outside | strange)),
         float(gap.max()) if gap.size else 0.0,
         float(relative.max()) if relative.size else 0.0,
-        _cosine(np.where(finite, x, 0.0), np.where(finite, y, 0.0)),
+        _cosine(x, y),
         tolerance,
     )
     if strange.any() and difference.reason:

@@ -6,6 +6,7 @@ outputs = run({"x": x})                      # name -> value
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import tempfile
@@ -115,11 +116,13 @@ def _open_onnxruntime(source: Source, limits: Limits) -> Run:
     }
 
     def run(feeds: Mapping[str, Value]) -> dict[str, Value]:
+        if not small:
+            return dict(zip(names, session.run(names, dict(feeds)), strict=True))
         given = {name: _to_ort(ort, value, small.get(name)) for name, value in feeds.items()}
-        answers = _asked("onnxruntime", "cannot run", lambda: session.run(names, given))
+        answers = session.run_with_ort_values(names, given)
         return {name: _from_ort(a, small.get(name)) for name, a in zip(names, answers, strict=True)}
 
-    return run
+    return lambda feeds: _asked("onnxruntime", "cannot run", lambda: run(feeds))
 
 
 ENGINES: Mapping[str, Callable[[Source, Limits], Run]] = {
@@ -160,19 +163,15 @@ def _is_foreign(dtype: ir.DataType) -> bool:
 
 def _to_ort(ort: Any, value: Value, dtype: ir.DataType | None) -> Any:
     if dtype is None or not isinstance(value, np.ndarray):
-        return value
-    bits = value.view(np.uint16 if value.dtype.itemsize == 2 else np.uint8)
-    return _asked(
-        "onnxruntime",
-        f"takes no {dtype.name.lower()} from Python",
-        lambda: ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
-            np.ascontiguousarray(bits), dtype.value
-        ),
-    )
+        return ort.OrtValue.ortvalue_from_numpy(value)
+    bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, dtype.value)
 
 
 def _from_ort(answer: Any, dtype: ir.DataType | None) -> Value:
-    if dtype is not None and isinstance(answer, np.ndarray) and answer.dtype != dtype.numpy():
-        return answer.view(dtype.numpy())
-    result: Value = answer
-    return result
+    if dtype is None:
+        plain: Value = answer.numpy()
+        return plain
+    # numpy() knows no such type, so the bits are copied from where they lie.
+    bits = ctypes.string_at(answer.data_ptr(), answer.tensor_size_in_bytes())
+    return np.frombuffer(bits, dtype.numpy()).reshape(answer.shape())

@@ -53,6 +53,8 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "float8_e5m2": Tolerance(rtol=0.5),
     "float8_e5m2fnuz": Tolerance(rtol=0.5),
     "float8_e8m0fnu": Tolerance(rtol=1.0),
+    "float6_e2m3fn": Tolerance(rtol=0.25),
+    "float6_e3m2fn": Tolerance(rtol=0.5),
     "float4_e2m1fn": Tolerance(rtol=0.5),
     "complex64": Tolerance(rtol=1e-3, of_largest=1e-5),
     "complex128": Tolerance(rtol=1e-9, of_largest=1e-12),

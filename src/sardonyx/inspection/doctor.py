@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import math
@@ -129,12 +130,10 @@ class Diagnosis:
 
 def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagnosis:
     """Look at the machine. `root` and `environment` are this machine's own unless a test gives others."""
-    from sardonyx import __version__
-
     settings = read_environment() if environment is None else environment
     cpu = read_cpu(root)
     return Diagnosis(
-        sardonyx=__version__,
+        sardonyx=importlib.import_module("sardonyx").__version__,  # the package is above every room
         python=f"{platform.python_implementation()} {platform.python_version()}",
         system=f"{platform.system()} {platform.release()}",
         architecture=platform.machine(),

@@ -27,6 +27,7 @@ _D = ir.DataType
 _BLOCK = 1 << 20  # elements looked at together
 _SMALLEST_DUPLICATE = 1024  # bytes
 _HUGE_CONSTANT = 1 << 20  # bytes
+_TREES = "ai.onnx.ml"  # its ensembles end a set of members with NaN, and split on Inf
 _MANY_DENORMALS = 1000  # one in so many is worth a warning
 
 
@@ -61,6 +62,8 @@ class _Counts:
 def odd_values(subject: Subject) -> Iterator[Finding]:
     """NaN, Inf and denormal numbers among the weights."""
     for stored in subject.tensors:
+        if stored.node is not None and stored.node.domain == _TREES:
+            continue
         counts = _count(stored.tensor)
         if counts is None:
             continue

@@ -1,0 +1,143 @@
+"""Printing that a hostile model cannot abuse: names are shown as text, never as markup or control codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from sardonyx.errors import InputError
+from sardonyx.inspection.readable import count_text, size_text
+from sardonyx.sizes import Expr, Size
+from sardonyx.sizes.expr import Monomial
+
+__all__ = [
+    "PipeConsole",
+    "bar",
+    "parse_bytes",
+    "parse_dims",
+    "plain",
+    "print_json",
+    "progress_bar",
+    "shorten",
+    "size_label",
+    "stderr",
+    "stdout",
+    "text",
+]
+
+_MOST_TERMS = 4
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
+
+
+class PipeConsole(Console):
+    """A console whose reader may hang up (`| head`): that ends the command, quietly."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
+def stdout() -> PipeConsole:
+    return PipeConsole(highlight=False, markup=False, emoji=False)
+
+
+def stderr() -> PipeConsole:
+    return PipeConsole(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def plain(name: object) -> str:
+    """Any text in one line of printable characters; the others are spelled out, as \\n and \\x1b."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
+
+
+def text(content: object, style: str = "") -> Text:
+    """Text as it is: brackets are brackets."""
+    return Text(plain(content), style=style)
+
+
+def shorten(name: object, most: int) -> str:
+    """A long name with its middle left out: the ends tell most."""
+    shown = plain(name)
+    if len(shown) <= most:
+        return shown
+    tail = (most - 1) // 2
+    return shown[: most - 1 - tail] + "…" + shown[len(shown) - tail :]
+
+
+def bar(share: float, width: int, console: Console) -> str:
+    """A bar as long as the share; at least a sliver for what is not nothing."""
+    filled = max(round(share * width), 1 if share > 0 else 0)
+    return ("█" if console.encoding.startswith("utf") else "#") * filled
+
+
+def size_label(size: Size | None, unit: str = "") -> str:
+    """A size for people: `4.1 GMAC`, or over symbols `85.1M·batch·seq + 18.4k·batch·seq² MAC`."""
+    if not isinstance(size, Expr):
+        return size_text(size, unit)
+    label = ""
+    for factors, coefficient in size.terms[:_MOST_TERMS]:
+        sign = "-" if coefficient < 0 else "+"
+        label += f" {sign} " if label else "-" * (coefficient < 0)
+        label += _product(abs(coefficient), factors)
+    if len(size.terms) > _MOST_TERMS:
+        label += " + …"
+    return f"{label} {unit}".rstrip()
+
+
+def _product(coefficient: int, factors: Monomial) -> str:
+    parts = [_power(plain(atom), power) for atom, power in factors]
+    if coefficient != 1 or not parts:
+        parts.insert(0, count_text(coefficient).replace(" ", ""))
+    return "·".join(parts)
+
+
+def _power(atom: str, power: int) -> str:
+    shown = f"({atom})" if re.search(r"[^\w.]", atom) else atom
+    return shown + {1: "", 2: "²", 3: "³"}.get(power, f"^{power}")
+
+
+def print_json(content: Any) -> None:
+    """JSON on standard output, for programs: no colours, no wrapping."""
+    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None = None) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar on standard error while work goes on; nothing at all when nobody watches."""
+    console = stderr()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with progress:
+        yield progress, progress.add_task(plain(what), total=total)
+
+
+def parse_dims(pairs: list[str] | None) -> dict[str, int]:
+    """`["batch=1", "seq=128"]` as a mapping."""
+    dims: dict[str, int] = {}
+    for pair in pairs or ():
+        name, equals, number = pair.rpartition("=")
+        if not equals or not name or not number.strip().isdecimal():
+            raise InputError(
+                f"--dim {pair!r} is not name=number.", value=pair, hint="As in: --dim batch=1"
+            )
+        dims[name] = int(number)
+    return dims
+
+
+def parse_bytes(amount: str) -> int:
+    """`512MiB`, `2G`, `1000000` as bytes; k, M, G and T are powers of 1024, as memory is counted."""
+    match = _BYTES.fullmatch(amount.strip())
+    if match is None:
+        raise InputError(
+            f"{amount!r} is not a number of bytes.", value=amount, hint="As in: 512MiB"
+        )
+    power = " kmgt".index(match[2].lower() or " ")
+    return int(float(match[1]) * 1024**power)

@@ -1,0 +1,87 @@
+"""`sardonyx doctor`: what this machine can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sardonyx.inspection.doctor import Diagnosis
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    json_output: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """What this machine can do: CPU features, usable cores and memory, compiler, cache, libraries.
+
+    Exit code 1 when something needs your attention.
+
+    \b
+    Example:
+        sardonyx doctor --json
+    """
+    from sardonyx import api
+    from sardonyx.cli.console import print_json
+
+    found = api.diagnose()
+    if json_output:
+        print_json(found.to_json())
+    else:
+        _show(found)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _show(found: Diagnosis) -> None:
+    from rich.table import Table
+
+    from sardonyx.cli.console import stdout, text
+
+    console = stdout()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for name, content in _rows(found).items():
+        grid.add_row(name, text(content))
+    console.print(grid)
+    if not found.problems:
+        console.print(text("All well.", "bold green"))
+    for problem in found.problems:
+        console.print(text(problem, "bold red"))
+
+
+def _rows(found: Diagnosis) -> dict[str, str]:
+    cores, memory, cache, compiler = found.cores, found.memory, found.cache, found.compiler
+    limits = [f"{cores.affinity} in the affinity mask"] if cores.affinity != cores.total else []
+    limits += [f"a quota of {cores.quota:g}"] if cores.quota is not None else []
+    extras = [f"{lib.name} {lib.version}" for lib in found.extras if lib.version]
+    missing = [f"{lib.name} (sardonyx[{lib.extra}])" for lib in found.extras if not lib.version]
+    return {
+        "sardonyx": f"{found.sardonyx} on {found.python}",
+        "system": f"{found.system}, {found.architecture}",
+        "cpu": found.cpu.model,
+        "features": ", ".join(found.cpu.features) or "none that are known here",
+        "cores": f"{cores.usable} usable of {cores.total}"
+        + (f" ({', '.join(limits)})" if limits else ""),
+        "memory": _memory(memory.usable, memory.total, memory.limit),
+        "compiler": " ".join(compiler.command) or f"none ({compiler.origin})",
+        "cache": f"{cache.path} ({'exists' if cache.exists else 'will be made when needed'})",
+        "libraries": ", ".join(f"{lib.name} {lib.version or 'MISSING'}" for lib in found.libraries),
+        "extras": ", ".join(extras) or "none",
+        "not installed": ", ".join(missing) or "nothing",
+        "environment": ", ".join(found.environment) or "no SARDONYX_ variable is set",
+    }
+
+
+def _memory(usable: int | None, total: int | None, limit: int | None) -> str:
+    from sardonyx.inspection.readable import bytes_text
+
+    if usable is None:
+        return "unknown"
+    text = f"{bytes_text(usable)} usable"
+    if limit is not None and total is not None:
+        text += f" of {bytes_text(total)} (limit of the control group)"
+    return text

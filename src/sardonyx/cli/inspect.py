@@ -1,0 +1,200 @@
+"""`sardonyx inspect`: what is in a model, and what running it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+    from sardonyx.inspection.bill import Inspection, NodeRow, PortRow
+
+__all__ = ["inspect", "show_inspection"]
+
+_MOST_METADATA = 8
+_WIDE = 100  # columns of a terminal from which there is room for everything
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="The .onnx file.", show_default=False)],
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N", help="Size of a dynamic dimension; may be repeated."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many of the most expensive nodes.", min=0)] = 10,
+    nodes: Annotated[bool, typer.Option("--nodes", help="Every node, in order.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """What a model takes, gives and holds, and its bill: MACs and bytes moved, per node and in all.
+
+    \b
+    Example:
+        sardonyx inspect bert.onnx --dim batch=1 --dim seq=128 --top 5
+    """
+    from sardonyx import api
+    from sardonyx.cli.console import parse_dims, print_json, stdout
+
+    found = api.inspect(model, dims=parse_dims(dim))
+    if json_output:
+        print_json(found.to_json())
+    else:
+        show_inspection(found, stdout(), top=top, all_nodes=nodes)
+
+
+def show_inspection(
+    found: Inspection, console: Console, *, top: int = 10, all_nodes: bool = False
+) -> None:
+    """The inspection as tables."""
+    console.print(_header(found))
+    parts: list[RenderableType] = [_ports(found)]
+    if found.operators:
+        parts.append(_operators(found, console))
+    if all_nodes:
+        parts.append(_nodes("Nodes", found.nodes, console))
+    elif top and found.nodes:
+        parts.append(_nodes("Most expensive nodes", found.most_expensive(top), console))
+    parts.append(_totals(found))
+    for part in parts:
+        console.print()
+        console.print(part)
+
+
+def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def _header(found: Inspection) -> RenderableType:
+    from rich.panel import Panel
+    from rich.table import Table
+
+    from sardonyx.cli.console import shorten, text
+    from sardonyx.inspection.readable import bytes_text, count_text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    files = [] if found.file_bytes is None else [bytes_text(found.file_bytes)]
+    files += [f"+ {name} ({bytes_text(size)})" for name, size in found.external_files.items()]
+    weights = ", ".join(
+        f"{row.tensors} × {row.dtype} ({bytes_text(row.bytes)})" for row in found.weights
+    )
+    opsets = ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())
+    rows = {
+        "file": " ".join(files),
+        "made by": found.producer,
+        "format": f"IR version {found.ir_version}; {opsets}",
+        "parameters": f"{count_text(found.parameters)}, {bytes_text(found.weight_bytes)}",
+        "weights": weights,
+        "functions": ", ".join(found.functions),
+    }
+    metadata = list(found.metadata.items())
+    rows |= {shorten(key, 24): shorten(value, 120) for key, value in metadata[:_MOST_METADATA]}
+    if len(metadata) > _MOST_METADATA:
+        rows["…"] = f"{len(metadata) - _MOST_METADATA} more in --json"
+    for name, content in rows.items():
+        if content:
+            grid.add_row(text(name), text(content))
+    return Panel(grid, title=text(found.name, "bold"), title_align="left", expand=False)
+
+
+def _ports(found: Inspection) -> Table:
+    from sardonyx.cli.console import text
+
+    table = _table("Inputs and outputs", "", "name", "type", "shape")
+    groups: tuple[tuple[str, tuple[PortRow, ...]], ...] = (
+        ("in", found.inputs),
+        ("out", found.outputs),
+    )
+    for arrow, ports in groups:
+        for port in ports:
+            table.add_row(
+                text(arrow, "dim"), text(port.name), text(port.type), text(port.shape_text, "cyan")
+            )
+    return table
+
+
+def _operators(found: Inspection, console: Console) -> Table:
+    from sardonyx.cli.console import bar, text
+
+    table = _table("Operators", "operator", "nodes", "", right=("nodes",))
+    most = max(found.operators.values())
+    for name, count in found.operators.items():
+        table.add_row(text(name), str(count), text(bar(count / most, 24, console), "cyan"))
+    return table
+
+
+def _nodes(title: str, rows: Sequence[NodeRow], console: Console) -> Table:
+    from rich.text import Text
+
+    from sardonyx.cli.console import plain, shorten, size_label, text
+
+    columns = ["MAC", "moved"] if console.width < _WIDE else ["MAC", "FLOP", "moved"]
+    table = _table(title, "node", *columns, right=columns)
+    for row in rows:
+        indent = "  " if row.inside else ""
+        node = Text(f"{indent}{plain(row.op)} ", style="bold")
+        node.append(shorten(row.name, 32), style="not bold")
+        node.append(f"\n{indent}  {plain('; '.join(row.outputs))}", style="not bold cyan")
+        if row.source:
+            node.append(f"  {plain(row.source)}", style="not bold blue")
+        costs = {
+            "MAC": size_label(row.macs),
+            "FLOP": size_label(row.flops),
+            "moved": size_label(row.bytes_moved, "B"),
+        }
+        table.add_row(node, *(text(costs[name]) for name in columns))
+    return table
+
+
+def _totals(found: Inspection) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+
+    from sardonyx.cli.console import size_label, text
+
+    totals = found.totals
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    at = ", ".join(f"{name}={value}" for name, value in found.dims.items())
+    grid.add_row("One run" + (f" at {at}" if at else ""), "")
+    grid.add_row("  multiply-adds", text(size_label(totals.macs, "MAC")))
+    grid.add_row("  other work", text(size_label(totals.flops, "FLOP")))
+    grid.add_row("  read", text(size_label(totals.bytes_read, "B")))
+    grid.add_row("  written", text(size_label(totals.bytes_written, "B")))
+    notes: list[RenderableType] = [grid]
+    if totals.unknown:
+        notes.append(
+            text(
+                f"{totals.unknown} of {len(found.nodes)} nodes have a cost that is not known.",
+                "dim",
+            )
+        )
+    if totals.control_flow.nodes:
+        notes.append(
+            text(
+                f"{totals.control_flow.nodes} nodes lie in bodies of If, Loop or Scan, counted as if "
+                "each ran once.",
+                "dim",
+            )
+        )
+    return Group(*notes)

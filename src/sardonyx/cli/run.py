@@ -1,0 +1,106 @@
+"""`sardonyx run`: a model on inputs from files or a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sardonyx.backends.reference import Value
+
+__all__ = ["run"]
+
+
+def run(
+    model: Annotated[Path, typer.Argument(help="The .onnx file.", show_default=False)],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Option(help="A .npy, .npz or .pb file, or a folder of them; may be repeated."),
+    ] = None,
+    random: Annotated[
+        int, typer.Option(help="The seed of example inputs, when no --inputs are given.")
+    ] = 0,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N", help="Size of a dynamic dimension; may be repeated."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the outputs to this .npz file.")
+    ] = None,
+    deadline: Annotated[
+        float | None, typer.Option(help="Stop after so many seconds.", min=0)
+    ] = None,
+    byte_budget: Annotated[
+        str | None, typer.Option(help="Memory that the run may hold, as 512MiB.")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Run a model and say what came out.
+
+    \b
+    Examples:
+        sardonyx run model.onnx --inputs image.npy --output answer.npz
+        sardonyx run model.onnx --random 1 --dim batch=4 --deadline 10
+    """
+    from sardonyx.cli.console import parse_bytes, parse_dims, print_json, progress_bar
+    from sardonyx.cli.outputs import save_outputs, summarize
+    from sardonyx.runtime.session import Session
+
+    budget = None if byte_budget is None else parse_bytes(byte_budget)
+    dims = parse_dims(dim)
+    session = Session(model)
+    feeds = _feeds(session, inputs or [], random, dims)
+    with progress_bar("running"):
+        answers = session.run(None, feeds, timeout=deadline, byte_budget=budget)
+    named = dict(zip([port.name for port in session.outputs], answers, strict=True))
+    if output is not None:
+        save_outputs(output, named)
+    rows = [row for name, value in named.items() for row in summarize(name, value)]
+    if json_output:
+        print_json({"model": str(model), "outputs": rows})
+    else:
+        _show(rows, output)
+
+
+def _feeds(session: Any, paths: list[Path], seed: int, dims: dict[str, int]) -> dict[str, Value]:
+    from sardonyx.comparison.inputs import example_inputs
+    from sardonyx.comparison.reading import read_inputs
+    from sardonyx.errors import InputError
+
+    if not paths:
+        return example_inputs(session.model, seed=seed, dims=dims)
+    if dims:
+        raise InputError("--dim is for example inputs; given inputs have their own shapes.")
+    feeds: dict[str, Value] = {}
+    for path in paths:
+        feeds.update(read_inputs(path, session.model))
+    return feeds
+
+
+def _show(rows: list[dict[str, Any]], output: Path | None) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from sardonyx.cli.console import stdout, text
+
+    console = stdout()
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("output", "type", "shape", "min", "mean", "max", ""):
+        table.add_column(name, justify="right" if name in ("min", "mean", "max") else "left")
+    for row in rows:
+        table.add_row(
+            text(row["name"]),
+            text(row["type"]),
+            text(row["shape"], "cyan"),
+            *(_number(row[key]) for key in ("min", "mean", "max")),
+            text(row["note"], "bold"),
+        )
+    console.print(table)
+    if output is not None:
+        console.print(text(f"written to {output}", "dim"))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
