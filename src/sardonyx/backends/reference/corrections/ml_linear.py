@@ -108,17 +108,11 @@ def svm_classifier(call: Call, x: Array) -> tuple[Array, Array]:
     pairs, votes = _pairwise(call, rows, per_class, weights)
     if call.attr("prob_a"):
         scores = _coupled(call, pairs, len(per_class))
-        return (
-            label_array(labels, np.argmax(scores, axis=1)),
-            transformed(scores.astype(np.float32), transform),
-        )
+    else:
+        scores = np.concatenate([-pairs, pairs], 1) if pairs.shape[1] == 1 else pairs
+    # The votes decide, as in LIBSVM; probabilities may rank close classes otherwise.
     chosen = np.argmax(votes, axis=1)
-    if pairs.shape[1] == 1:
-        if (weights >= 0).all():
-            # Weights without a negative one are probabilities of the second label.
-            chosen = (votes.max(1) >= 0.5).astype(np.int64)
-        pairs = np.concatenate([-pairs, pairs], 1)
-    return label_array(labels, chosen), transformed(pairs.astype(np.float32), transform)
+    return label_array(labels, chosen), transformed(scores.astype(np.float32), transform)
 
 
 def _pairwise(call: Call, rows: Array, per_class: list[int], weights: Array) -> tuple[Array, Array]:

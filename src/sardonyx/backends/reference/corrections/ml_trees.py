@@ -220,8 +220,8 @@ def tree_ensemble_classifier(call: Call, x: Array) -> tuple[Array, Array]:
     total = _aggregated(leaves, votes, weights, max(len(labels), 1), "SUM")
     base = _base(call)
     transform = call.attr("post_transform", "NONE")
-    if len(labels) == 2 and len(set(call.attr("class_ids", ()))) == 1:
-        return _binary(labels, total, base, weights, transform, call.attr("class_ids")[0])
+    if len(labels) <= 2 and set(call.attr("class_ids", ())) == {0}:
+        return _binary(labels, total[:, 0], base, weights, transform)
     if base.size:
         total = total + base
     best = np.argmax(total, axis=1) if len(total) else np.zeros(0, dtype=np.int64)
@@ -229,24 +229,21 @@ def tree_ensemble_classifier(call: Call, x: Array) -> tuple[Array, Array]:
 
 
 def _binary(
-    labels: Array, total: Array, base: Array, weights: Array, transform: str, column: int
+    labels: Array, score: Array, base: Array, weights: Array, transform: str
 ) -> tuple[Array, Array]:
-    """One score decides between two labels.
+    """One score decides between two labels, or for and against a single one.
 
     Weights that are all positive are probabilities of the second label; else the score's sign
     decides.
     """
-    score = total[:, column]
-    if base.size == 1:
-        score = score + base[0]
-    elif base.size == 2:
-        score = score + base[1]
+    if base.size:
+        score = score + base[-1]
     probabilities = bool((weights >= 0).all())
     chosen = (score > 0.5 if probabilities else score > 0).astype(np.int64)
-    if transform == "NONE":
-        first = 1 - score if probabilities else -score
-        scores = np.stack([first, score], 1)
-    elif transform == "PROBIT":
+    if len(labels) == 1:
+        other = np.array([""], dtype=object) if labels.dtype == object else np.array([0])
+        labels, scores = np.concatenate([other, labels]), score[:, None]
+    elif transform == "PROBIT" or (transform == "NONE" and probabilities):
         scores = np.stack([1 - score, score], 1)
     else:
         scores = np.stack([-score, score], 1)
