@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -59,7 +58,7 @@ def _ask(
     for index, facts in enumerate(call.inputs):
         array = None if facts is None else as_array(facts)
         if array is not None:
-            data[f"i{index}"] = ir.to_proto(ir.Tensor(np.ascontiguousarray(array)))
+            data[f"i{index}"] = ir.to_proto(ir.Tensor(array))
     proto = onnx.NodeProto(
         op_type=call.node.op_type,
         domain=call.node.domain,

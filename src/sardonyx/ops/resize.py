@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import floor, isfinite
 from typing import Any
-
-import numpy as np
 
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
-from sardonyx.ops.values import as_ratio
 from sardonyx.sizes import Expr, Ratio, Size, quotient
 
 __all__ = ["OPERATORS"]
 
 
 def scaled(call: Call, dim: Size, scale: Any, axis: int) -> Size:
-    """floor(dim * scale) in single precision, as exporters and engines compute it."""
+    """floor(dim * scale), exactly: 0.7 in single precision is a little less than 7/10."""
     if isinstance(scale, (int, float)) and not (isfinite(scale) and scale > 0):
         call.fail(f"the scale of axis {axis} is {scale}; it must be above 0")
-    if isinstance(dim, int) and isinstance(scale, (int, float)):
-        return floor(np.float32(dim) * np.float32(scale))
-    ratio = as_ratio(scale)
-    return call.fresh(axis) if ratio is None else (Ratio(dim) * ratio).floor()
+    if isinstance(scale, (int, float)):
+        exact = Fraction(scale)
+        return dim * exact.numerator // exact.denominator
+    return (Ratio(dim) * scale).floor() if isinstance(scale, Ratio) else call.fresh(axis)
 
 
 def upsample(call: Call) -> list[Facts]:

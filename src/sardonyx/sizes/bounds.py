@@ -132,17 +132,21 @@ def _division_interval(op: str, dividend: Interval, divisor: Interval) -> Interv
 
 
 def _times(left: Interval, right: Interval) -> Interval:
-    if (0, 0) in (left, right):
-        return 0, 0
-    (a, b), (c, d) = left, right
-    if a is not None and c is not None and a >= 0 and c >= 0:
-        return a * c, None if b is None or d is None else b * d
-    if b is not None and b <= 0:
-        low, high = _times((-b, None if a is None else -a), right)
-        return None if high is None else -high, None if low is None else -low
-    if d is not None and d <= 0:
-        return _times(right, left)
-    if a is None or b is None or c is None or d is None:
-        return None, None
-    corners = (a * c, a * d, b * c, b * d)
-    return min(corners), max(corners)
+    """The extremes are among the products of the ends; an open end is -1 or +1 times infinity."""
+    low: int | None = None
+    high: int | None = None
+    open_low = open_high = False
+    for a, a_infinite in _ends(left):
+        for b, b_infinite in _ends(right):
+            value = a * b
+            if value and (a_infinite or b_infinite):
+                open_low, open_high = open_low or value < 0, open_high or value > 0
+            else:
+                low = value if low is None else min(low, value)
+                high = value if high is None else max(high, value)
+    return None if open_low else low, None if open_high else high
+
+
+def _ends(interval: Interval) -> tuple[tuple[int, bool], tuple[int, bool]]:
+    low, high = interval
+    return (-1, True) if low is None else (low, False), (1, True) if high is None else (high, False)

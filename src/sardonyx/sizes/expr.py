@@ -23,8 +23,8 @@ __all__ = ["Atom", "Expr", "Monomial", "Size", "call", "from_terms", "opaque", "
 Size: TypeAlias = Union[int, "Expr"]
 Monomial: TypeAlias = "tuple[tuple[Atom, int], ...]"
 
-MAX_TERMS = 256
-MAX_PRODUCTS = 4096  # terms multiplied with terms, before like ones are gathered
+MAX_TERMS = 128
+MAX_PRODUCTS = 2048  # terms multiplied with terms, before like ones are gathered
 MAX_DEGREE = 32
 MAX_DEPTH = 32  # atoms inside atoms
 MAX_TEXT = 4096  # characters of one atom
