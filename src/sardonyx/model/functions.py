@@ -1,49 +1,94 @@
-"""How large does a model become when its functions are inlined? Counted, never expanded.
+"""A model's own functions: how each may be called, and how large the model becomes when they are inlined.
 
-A chain of functions that each call the last one twice is 1 KB of file and 2^n nodes of work.
+A chain of functions that each call the last one twice is 1 KB of file and 2^n nodes of work, so the
+expansion is counted, never carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import onnx
 
 from sardonyx.errors import LimitError, StructureError
+from sardonyx.model.contents import Body, bodies_below
 from sardonyx.model.limits import Limits
-from sardonyx.model.opset import normal_domain
+from sardonyx.model.names import name_of, quote
+from sardonyx.model.opset import normal_domain, signature
 
-__all__ = ["FunctionKey", "check_expansion", "nodes_below"]
+__all__ = ["Function", "FunctionKey", "check_call", "check_expansion", "function_of", "key_of"]
 
-FunctionKey = tuple[str, str, str]
+FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 
-def nodes_below(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Every node, those inside subgraphs too, without recursion."""
-    todo = [iter(nodes)]
-    while todo:
-        for node in todo[-1]:
-            yield node
-            inner = [g for a in node.attribute for g in ((a.g,) if a.HasField("g") else a.graphs)]
-            if inner:
-                todo.append(iter([n for g in inner for n in g.node]))
-                break
-        else:
-            todo.pop()
+@dataclass(frozen=True)
+class Function:
+    """A function of the model, and how it may be called."""
+
+    proto: onnx.FunctionProto
+    opsets: Mapping[str, int]
+    attributes: frozenset[str]
+    required: frozenset[str]  # without a default, and needed by a node of the body
+
+
+def key_of(call: onnx.NodeProto) -> FunctionKey:
+    return normal_domain(call.domain), call.op_type, call.overload
+
+
+def function_of(proto: onnx.FunctionProto, opsets: Mapping[str, int]) -> Function:
+    """How a function may be called; an attribute is required when a node needs it that cannot do without."""
+    needed: set[str] = set()
+    for node in _nodes(proto):
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                domain = normal_domain(node.domain)
+                found = signature(domain, node.op_type, opsets.get(domain, 1))
+                if found is not None and attribute.name in found.required_attributes:
+                    needed.add(attribute.ref_attr_name)
+    defaults = {a.name for a in proto.attribute_proto}
+    return Function(
+        proto,
+        opsets,
+        attributes=frozenset(proto.attribute) | defaults,
+        required=frozenset(proto.attribute) & needed - defaults,
+    )
+
+
+def check_call(node: onnx.NodeProto, function: Function) -> None:
+    """Refuse a call with more inputs, outputs or other attributes than the function has."""
+    for what, have, most in (
+        ("inputs", len(node.input), len(function.proto.input)),
+        ("outputs", len(node.output), len(function.proto.output)),
+    ):
+        if have > most:
+            raise StructureError(
+                f"{have:,} {what}, but the function has {most:,}.",
+                where=name_of(node),
+                value=have,
+                limit=most,
+            )
+    given = {a.name for a in node.attribute}
+    for name in sorted(given - function.attributes):
+        raise StructureError(
+            f"{quote(name)} is not an attribute of the function.", where=name_of(node), value=name
+        )
+    for name in sorted(function.required - given):
+        raise StructureError(
+            f"the function's attribute {quote(name)} is not given.", where=name_of(node), value=name
+        )
 
 
 def check_expansion(
-    main: Iterable[onnx.NodeProto],
-    functions: Mapping[FunctionKey, onnx.FunctionProto],
-    limits: Limits,
+    graph: onnx.GraphProto, functions: Mapping[FunctionKey, Function], limits: Limits
 ) -> None:
     """Refuse functions that call themselves, and models whose expansion passes the limits."""
     calls: dict[FunctionKey, list[FunctionKey]] = {}
     sizes: dict[FunctionKey, int] = {}
     for key, function in functions.items():
-        body = list(nodes_below(function.node))
-        sizes[key] = len(body)
-        calls[key] = [k for k in map(_key, body) if k in functions]
+        called = [key_of(node) for node in _nodes(function.proto)]
+        sizes[key] = len(called)
+        calls[key] = [callee for callee in called if callee in functions]
     total: dict[FunctionKey, int] = {}
     depth: dict[FunctionKey, int] = {}
     for key in _callees_first(calls):
@@ -53,15 +98,12 @@ def check_expansion(
             raise LimitError(
                 f"functions call functions {depth[key]} deep; the limit is {limits.function_depth} "
                 "(Limits.function_depth).",
-                where=f"function {key[1]!r}",
+                where=f"function {quote(key[1])}",
                 value=depth[key],
                 limit=limits.function_depth,
             )
-    written = expanded = 0
-    for node in main:
-        written += 1
-        expanded += 1 + total.get(_key(node), 0)
-    if max(written, expanded) > limits.expanded_nodes:
+    expanded = sum(1 + total.get(key_of(node), 0) for node in _nodes(graph))
+    if expanded > limits.expanded_nodes:
         raise LimitError(
             f"the model has {expanded:,} nodes once its functions are inlined; the limit is "
             f"{limits.expanded_nodes:,} (Limits.expanded_nodes).",
@@ -71,29 +113,30 @@ def check_expansion(
         )
 
 
-def _key(node: onnx.NodeProto) -> FunctionKey:
-    return normal_domain(node.domain), node.op_type, node.overload
+def _nodes(body: Body) -> Iterator[onnx.NodeProto]:
+    return (node for inner in bodies_below(body) for node in inner.node)
 
 
 def _callees_first(calls: Mapping[FunctionKey, list[FunctionKey]]) -> list[FunctionKey]:
     order: list[FunctionKey] = []
-    state: dict[FunctionKey, bool] = {}  # present: entered; True: left
+    left: dict[FunctionKey, bool] = {}  # present: entered; True: left again
     for root in calls:
-        todo = [(root, iter(calls[root]))] if root not in state else []
-        state.setdefault(root, False)
+        todo = [(root, iter(calls[root]))] if root not in left else []
+        left.setdefault(root, False)
         while todo:
             key, rest = todo[-1]
             callee = next(rest, None)
             if callee is None:
-                state[key] = True
+                left[key] = True
                 order.append(key)
                 todo.pop()
-            elif callee not in state:
-                state[callee] = False
+            elif callee not in left:
+                left[callee] = False
                 todo.append((callee, iter(calls[callee])))
-            elif not state[callee]:
+            elif not left[callee]:
                 raise StructureError(
-                    f"function {callee[1]!r} calls itself (through {key[1]!r}); ONNX functions cannot recurse.",
-                    where=f"function {callee[1]!r}",
+                    f"it calls itself (through {quote(key[1])}); ONNX functions cannot recurse.",
+                    where=f"function {quote(callee[1])}",
+                    value=callee[1],
                 )
     return order

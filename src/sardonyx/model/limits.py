@@ -17,14 +17,17 @@ class Limits:
     """Limits of guarded loading; every refusal names the field here that refused."""
 
     file_bytes: int = 2 * GIB  # one protobuf message; protobuf itself ends here
-    text_bytes: int = 16 * MIB  # one doc_string or metadata value
+    text_bytes: int = 128 * MIB  # names, doc strings and metadata in all; or a model in text syntax
     name_bytes: int = 64 * KIB  # one name of a value, node, attribute or function
     unknown_bytes: int = 1 * MIB  # fields that the ONNX schema does not have, in all
+    fields: int = (
+        5_000_000  # protobuf fields in all; 100,000 nodes with stack traces have about 3 million
+    )
     nodes: int = 1_000_000  # nodes in all graphs and functions as written
     expanded_nodes: int = 1_000_000  # nodes after every function call is inlined
-    graph_depth: int = 32  # subgraphs inside subgraphs
+    graph_depth: int = 32  # subgraphs inside subgraphs, types inside types
     function_depth: int = 32  # functions calling functions
-    rank: int = 64  # dimensions of one tensor
+    rank: int = 64  # dimensions of one tensor; numpy ends here
     tensor_elements: int = 1 << 40  # elements of one tensor
     dense_bytes: int = 2 * GIB  # a sparse tensor, once its zeros are written out
     symlinks: bool = False  # follow symbolic links to external data (Hugging Face's cache has them)

@@ -2,59 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx
 import onnx_ir as ir
+
+from sardonyx.model.contents import Body, bodies_of, pairs
+from sardonyx.model.value_types import holds_map
 
 __all__ = ["declared_type", "has_maps", "hide", "remember", "show"]
 
 _KEY = "sardonyx.type"  # in Value.meta: the TypeProto of a value whose type holds a map
 
-MapTypes = dict[str, onnx.TypeProto]
-
-
-def _holds_map(type_proto: onnx.TypeProto) -> bool:
-    while True:
-        kind = type_proto.WhichOneof("value")
-        if kind == "map_type":
-            return True
-        if kind not in ("sequence_type", "optional_type"):
-            return False
-        type_proto = getattr(type_proto, kind).elem_type
-
-
-def has_maps(graph: onnx.GraphProto) -> bool:
-    return any(_holds_map(v.type) for v in (*graph.input, *graph.output, *graph.value_info))
-
-
-def hide(graph: onnx.GraphProto) -> MapTypes:
-    """Take the map types out of a graph's declarations; the result has them by value name."""
-    found: MapTypes = {}
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if _holds_map(value.type):
-            kept = onnx.TypeProto()
-            kept.CopyFrom(value.type)
-            found[value.name] = kept
-            value.ClearField("type")
-    return found
-
-
-def remember(graph: ir.Graph, types: MapTypes) -> None:
-    for value in (*graph.inputs, *graph.outputs):
-        if value.name in types:
-            value.meta[_KEY] = types[value.name]
-
-
-def show(graph: onnx.GraphProto, model_graph: ir.Graph) -> None:
-    """Put the map types back into the declarations of inputs and outputs."""
-    types = {
-        v.name: v.meta[_KEY] for v in (*model_graph.inputs, *model_graph.outputs) if _KEY in v.meta
-    }
-    for value in (*graph.input, *graph.output):
-        if value.name in types:
-            value.type.CopyFrom(types[value.name])
+MapTypes = list[dict[str, onnx.TypeProto]]  # for each body of the model: the types by value name
 
 
 def declared_type(value: ir.Value) -> onnx.TypeProto | None:
     """The map type that a value was declared with, or None."""
     found = value.meta.get(_KEY)
     return found if isinstance(found, onnx.TypeProto) else None
+
+
+def has_maps(model: onnx.ModelProto) -> bool:
+    return any(holds_map(value.type) for body in bodies_of(model) for value in _declarations(body))
+
+
+def hide(model: onnx.ModelProto) -> MapTypes:
+    """Take the map types out of the declarations."""
+    hidden: MapTypes = []
+    for body in bodies_of(model):
+        found: dict[str, onnx.TypeProto] = {}
+        for value in _declarations(body):
+            if holds_map(value.type):
+                found[value.name] = onnx.TypeProto()
+                found[value.name].CopyFrom(value.type)
+                value.ClearField("type")
+        hidden.append(found)
+    return hidden
+
+
+def remember(proto: onnx.ModelProto, model: ir.Model, hidden: MapTypes) -> None:
+    """Give the hidden types to the values that were built."""
+    for (_, body), types in zip(pairs(proto, model), hidden, strict=True):
+        if types:
+            for value in _values(body):
+                if value.name in types:
+                    value.meta[_KEY] = types[value.name]
+
+
+def show(proto: onnx.ModelProto, model: ir.Model) -> None:
+    """Put the map types back into the declarations."""
+    for stored, body in pairs(proto, model):
+        types = {v.name: kind for v in _values(body) if (kind := declared_type(v)) is not None}
+        if not types:
+            continue
+        for value in _declarations(stored):
+            if value.name in types:
+                value.type.CopyFrom(types.pop(value.name))
+        for name, kind in types.items():
+            stored.value_info.add(name=name, type=kind)
+
+
+def _declarations(body: Body) -> Iterator[onnx.ValueInfoProto]:
+    if isinstance(body, onnx.GraphProto):
+        yield from body.input
+        yield from body.output
+    yield from body.value_info
+
+
+def _values(body: ir.Graph | ir.Function) -> Iterator[ir.Value]:
+    yield from body.inputs
+    for node in body:
+        yield from node.outputs

@@ -56,7 +56,7 @@ def latest_opset(domain: str) -> int | None:
     return standard_domains().get(normal_domain(domain))
 
 
-@functools.cache
+@functools.lru_cache(4096)  # a model's own words are among the keys, so the cache has an end
 def signature(domain: str, op_type: str, version: int) -> Signature | None:
     """The signature in force at an opset version, or None when the standard has no such operator."""
     try:

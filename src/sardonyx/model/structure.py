@@ -5,44 +5,62 @@ One work list, no recursion: every graph is checked once, with the names that ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import onnx
 
 from sardonyx.errors import LimitError, StructureError, UnsupportedError
-from sardonyx.model.functions import FunctionKey, check_expansion, nodes_below
+from sardonyx.model.contents import Body, bodies_below, tensors_of
+from sardonyx.model.functions import Function, FunctionKey, check_expansion, function_of
 from sardonyx.model.limits import Limits
-from sardonyx.model.nodes import attribute_key, check_node, name_of
+from sardonyx.model.names import name_of, quote
+from sardonyx.model.nodes import check_attribute, check_name, check_node
 from sardonyx.model.opset import IR_VERSIONS, latest_opset, normal_domain
-from sardonyx.model.tensors import check_sparse_tensor, check_tensor, data_type
+from sardonyx.model.sparse_check import check_sparse_tensor
+from sardonyx.model.tensors import Weights, check_tensor
+from sardonyx.model.value_types import check_type, check_value_info, holds_map
 
 __all__ = ["check_structure"]
+
+_A = onnx.AttributeProto
+_CONTAINERS = frozenset(
+    {
+        _A.TENSOR,
+        _A.TENSORS,
+        _A.SPARSE_TENSOR,
+        _A.SPARSE_TENSORS,
+        _A.GRAPH,
+        _A.GRAPHS,
+        _A.TYPE_PROTO,
+        _A.TYPE_PROTOS,
+    }
+)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """One graph to check: where it sits, and what its nodes may see and call."""
+    """One graph or function body to check: where it sits, and what its nodes may see and call."""
 
-    graph: onnx.GraphProto | onnx.FunctionProto
+    body: Body
     where: str
     depth: int
     opsets: Mapping[str, int]
     attributes: frozenset[str] | None  # of the enclosing function
     outer: tuple[
         tuple[Mapping[str, int], int], ...
-    ] = ()  # an enclosing graph's names, and where it was left
-    lifted: Mapping[int, memoryview] = field(default_factory=dict)
+    ] = ()  # enclosing names, and where each was left
 
     def sees(self, name: str) -> bool:
         """Is the name defined in an enclosing graph, before the node that holds this one?"""
         return any(names.get(name, end) < end for names, end in self.outer)
 
 
-def check_structure(
-    model: onnx.ModelProto, lifted: Mapping[int, memoryview], limits: Limits
-) -> None:
-    """Refuse a model that breaks the specification, naming the node or tensor and the rule."""
+def check_structure(model: onnx.ModelProto, weights: Weights, limits: Limits) -> None:
+    """Refuse a model that breaks the specification, naming the node or tensor and the rule.
+
+    `weights` has the data that was lifted out of the message before it was parsed.
+    """
     _check_ir_version(model)
     opsets = _opsets(model.opset_import, "model")
     if not opsets and model.ir_version >= 3:
@@ -50,14 +68,17 @@ def check_structure(
             "the model imports no opset; it must say which version of ONNX it uses.", where="model"
         )
     opsets = opsets or {"": 1}
-    functions = _functions(model)
-    todo = [Scope(model.graph, "graph", 0, opsets, None, lifted=lifted)]
-    for key, function in functions.items():
-        todo.append(_function_scope(key, function, opsets))
+    functions = _functions(model, opsets, limits)
+    checker = _Checker(functions, weights, limits)
+    todo = [
+        Scope(f.proto, f"function {quote(key[1])}", 0, f.opsets, f.attributes)
+        for key, f in functions.items()
+    ]
+    todo.append(Scope(model.graph, "graph", 0, opsets, None))
     written = 0
     while todo:
         scope = todo.pop()
-        written += len(scope.graph.node)
+        written += len(scope.body.node)
         if written > limits.nodes:
             raise LimitError(
                 f"more than {limits.nodes:,} nodes (Limits.nodes).",
@@ -65,8 +86,11 @@ def check_structure(
                 value=written,
                 limit=limits.nodes,
             )
-        todo.extend(_check_graph(scope, functions, limits))
-    check_expansion(nodes_below(model.graph.node), functions, limits)
+        todo.extend(checker.check(scope))
+    for function in functions.values():
+        checker.check_defaults(function.proto)
+    check_expansion(model.graph, functions, limits)
+    _check_training(model)
 
 
 def _check_ir_version(model: onnx.ModelProto) -> None:
@@ -80,223 +104,227 @@ def _check_ir_version(model: onnx.ModelProto) -> None:
         )
 
 
-def _opsets(imports: object, where: str) -> dict[str, int]:
+def _opsets(imports: Iterable[onnx.OperatorSetIdProto], where: str) -> dict[str, int]:
     opsets: dict[str, int] = {}
-    for entry in imports:  # type: ignore[attr-defined]
+    for entry in imports:
         domain = normal_domain(entry.domain)
-        shown = attribute_key(domain) or "ai.onnx"
+        shown = quote(domain or "ai.onnx")
         if domain in opsets:
             raise StructureError(
-                f"the domain {shown!r} is imported twice.", where=where, value=shown
+                f"the domain {shown} is imported twice.", where=where, value=domain
             )
         newest = latest_opset(domain)
         if entry.version < 1 or (newest is not None and entry.version > newest):
             raise UnsupportedError(
-                f"opset {entry.version} of {shown!r}"
+                f"opset {entry.version} of {shown}"
                 + (f"; this release knows 1 to {newest}." if newest else " is not a version."),
                 where=where,
                 value=entry.version,
-                limit=newest,
+                limit=newest if newest is not None else 1,
                 hint="Upgrade sardonyx, or export the model for an older opset.",
             )
         opsets[domain] = entry.version
     return opsets
 
 
-def _functions(model: onnx.ModelProto) -> dict[FunctionKey, onnx.FunctionProto]:
-    functions: dict[FunctionKey, onnx.FunctionProto] = {}
-    for function in model.functions:
-        key = (normal_domain(function.domain), function.name, function.overload)
-        if not function.name:
+def _functions(
+    model: onnx.ModelProto, opsets: Mapping[str, int], limits: Limits
+) -> dict[FunctionKey, Function]:
+    functions: dict[FunctionKey, Function] = {}
+    for proto in model.functions:
+        where = f"function {quote(proto.name)}"
+        for name in (proto.name, proto.domain, proto.overload, *proto.attribute):
+            check_name(name, limits, where)
+        if not proto.name:
             raise StructureError("a function has no name.", where="functions")
+        key = (normal_domain(proto.domain), proto.name, proto.overload)
         if key in functions:
-            raise StructureError(
-                "the function is defined twice.", where=f"function {attribute_key(function.name)!r}"
-            )
-        functions[key] = function
+            raise StructureError("the function is defined twice.", where=where, value=proto.name)
+        attributes = [*proto.attribute, *(a.name for a in proto.attribute_proto)]
+        if len(set(attributes)) != len(attributes):
+            raise StructureError("an attribute is declared twice.", where=where)
+        functions[key] = function_of(proto, _opsets(proto.opset_import, where) or opsets)
     return functions
 
 
-def _function_scope(
-    key: FunctionKey, function: onnx.FunctionProto, opsets: Mapping[str, int]
-) -> Scope:
-    where = f"function {attribute_key(key[1])!r}"
-    own = _opsets(function.opset_import, where)
-    attributes = [*function.attribute, *(a.name for a in function.attribute_proto)]
-    if len(set(attributes)) != len(attributes):
-        raise StructureError("an attribute is declared twice.", where=where)
-    return Scope(function, where, 0, own or opsets, frozenset(attributes))
+class _Checker:
+    def __init__(
+        self, functions: Mapping[FunctionKey, Function], weights: Weights, limits: Limits
+    ) -> None:
+        self._functions = functions
+        self._weights = weights
+        self._limits = limits
 
+    def check(self, scope: Scope) -> list[Scope]:
+        """Check one graph or function body; give back the subgraphs inside it, to be checked next."""
+        if scope.depth > self._limits.graph_depth:
+            raise LimitError(
+                f"subgraphs are nested more than {self._limits.graph_depth} deep (Limits.graph_depth).",
+                where=scope.where,
+                value=scope.depth,
+                limit=self._limits.graph_depth,
+            )
+        known = self._declared(scope)
+        inner: list[tuple[onnx.GraphProto, str, int]] = []
+        for node in scope.body.node:
+            check_node(
+                node, scope.opsets, self._functions, self._limits, in_function=scope.attributes
+            )
+            for name in node.input:
+                if name and name not in known and not scope.sees(name):
+                    raise _undefined(scope, node, name)
+            for attribute in node.attribute:
+                if attribute.type in _CONTAINERS:
+                    found = self._contents(attribute, name_of(node))
+                    inner += [(graph, where, len(known)) for graph, where in found]
+            for name in node.output:
+                if name in known or scope.sees(name):
+                    raise StructureError(
+                        f"its output {quote(name)} is already defined; every value may be assigned once.",
+                        where=name_of(node),
+                        value=name,
+                    )
+                if name:
+                    known[name] = len(known)
+        self._check_outputs(scope, known)
+        for value in scope.body.value_info:
+            check_value_info(value, self._limits, required=False)
+        return [
+            Scope(
+                graph,
+                where,
+                scope.depth + 1,
+                scope.opsets,
+                scope.attributes,
+                (*scope.outer, (known, end)),
+            )
+            for graph, where, end in inner
+        ]
 
-def _check_graph(
-    scope: Scope, functions: Mapping[FunctionKey, onnx.FunctionProto], limits: Limits
-) -> list[Scope]:
-    """Check one graph or function body; give back the subgraphs inside it, to be checked next."""
-    if scope.depth > limits.graph_depth:
-        raise LimitError(
-            f"subgraphs are nested more than {limits.graph_depth} deep (Limits.graph_depth).",
-            where=scope.where,
-            value=scope.depth,
-            limit=limits.graph_depth,
-        )
-    known = _declared(scope, limits)
-    inner: list[tuple[onnx.GraphProto, str, int]] = []
-    for node in scope.graph.node:
-        check_node(node, scope.opsets, functions, limits, in_function=scope.attributes)
-        for name in node.input:
-            if name and name not in known and not scope.sees(name):
-                raise _undefined(scope, node, name)
-        inner.extend(
-            (graph, where, len(known)) for graph, where in _attribute_contents(node, limits)
-        )
-        for name in node.output:
-            if name in known or scope.sees(name):
-                raise StructureError(
-                    f"its output {attribute_key(name)!r} is already defined; every value may be assigned once.",
-                    where=name_of(node),
-                    value=name,
+    def check_defaults(self, function: onnx.FunctionProto) -> None:
+        """The attributes that a function has defaults for."""
+        where = f"function {quote(function.name)}"
+        for attribute in function.attribute_proto:
+            if attribute.ref_attr_name:
+                raise StructureError("the default of an attribute is a reference.", where=where)
+            check_name(attribute.name, self._limits, where)
+            check_attribute(attribute, where, standard=True)
+            if self._contents(attribute, where):
+                raise UnsupportedError(
+                    f"a graph as the default of attribute {quote(attribute.name)}.", where=where
                 )
-            if name:
-                known[name] = len(known)
-    _check_outputs(scope, known)
-    return [
-        Scope(
-            graph,
-            where,
-            scope.depth + 1,
-            scope.opsets,
-            scope.attributes,
-            (*scope.outer, (known, end)),
-        )
-        for graph, where, end in inner
-    ]
 
-
-def _declared(scope: Scope, limits: Limits) -> dict[str, int]:
-    """The names that a graph starts with, in order: its inputs and initializers, each once."""
-    known: dict[str, int] = {}
-    graph = scope.graph
-    if isinstance(graph, onnx.FunctionProto):
-        for name in graph.input:
-            _add_name(known, name, "input", scope, limits)
+    def _declared(self, scope: Scope) -> dict[str, int]:
+        """The names that a body starts with, in order: its inputs and initializers, each once."""
+        known: dict[str, int] = {}
+        body = scope.body
+        for entry in body.input:
+            self._add_name(known, entry if isinstance(entry, str) else entry.name, "input", scope)
+            if not isinstance(entry, str):
+                check_value_info(entry, self._limits, required=scope.depth == 0)
+        if isinstance(body, onnx.FunctionProto):
+            return known
+        constants: dict[str, int] = {}
+        for tensor in body.initializer:
+            self._add_name(constants, tensor.name, "initializer", scope)
+            check_tensor(
+                tensor, self._limits, where=f"tensor {quote(tensor.name)}", weights=self._weights
+            )
+        for sparse in body.sparse_initializer:
+            self._add_name(constants, sparse.values.name, "initializer", scope)
+            check_sparse_tensor(
+                sparse, self._limits, where=f"sparse tensor {quote(sparse.values.name)}"
+            )
+        for name in constants:
+            known.setdefault(name, len(known))  # an initializer may be an input's default
         return known
-    for value in graph.input:
-        _add_name(known, value.name, "input", scope, limits)
-        if scope.depth == 0:
-            _check_type(value)
-    constants: dict[str, int] = {}
-    for index, tensor in enumerate(graph.initializer):
-        _add_name(constants, tensor.name, "initializer", scope, limits)
-        where = f"tensor {attribute_key(tensor.name)!r}"
-        check_tensor(tensor, limits, where=where, lifted=scope.lifted.get(index))
-    for sparse in graph.sparse_initializer:
-        _add_name(constants, sparse.values.name, "initializer", scope, limits)
-        check_sparse_tensor(
-            sparse, limits, where=f"sparse tensor {attribute_key(sparse.values.name)!r}"
-        )
-    for name in constants:
-        known.setdefault(name, len(known))  # before IR version 4, an initializer is an input too
-    return known
 
+    def _add_name(self, known: dict[str, int], name: str, what: str, scope: Scope) -> None:
+        if not name:
+            raise StructureError(f"an {what} has no name.", where=scope.where)
+        check_name(name, self._limits, f"{what} {quote(name)}")
+        if name in known:
+            raise StructureError(
+                f"the {what} {quote(name)} is defined twice.", where=scope.where, value=name
+            )
+        if scope.sees(name):
+            raise StructureError(
+                f"the {what} {quote(name)} hides a value of the same name outside the subgraph.",
+                where=scope.where,
+                value=name,
+            )
+        known[name] = len(known)
 
-def _add_name(known: dict[str, int], name: str, what: str, scope: Scope, limits: Limits) -> None:
-    if not name:
-        raise StructureError(f"an {what} has no name.", where=scope.where)
-    if len(name) > limits.name_bytes:
-        raise LimitError(
-            f"a name of {len(name):,} characters; the limit is {limits.name_bytes:,} (Limits.name_bytes).",
-            where=f"{what} {attribute_key(name)!r}",
-            value=len(name),
-            limit=limits.name_bytes,
-        )
-    if name in known:
-        raise StructureError(
-            f"the {what} {attribute_key(name)!r} is defined twice.", where=scope.where, value=name
-        )
-    if scope.sees(name):
-        raise StructureError(
-            f"the {what} {attribute_key(name)!r} hides a value of the same name outside the subgraph.",
-            where=scope.where,
-            value=name,
-        )
-    known[name] = len(known)
-
-
-def _check_type(value: onnx.ValueInfoProto) -> None:
-    where = f"value {attribute_key(value.name)!r}"
-    kind = value.type.WhichOneof("value")
-    if kind is None:
-        raise StructureError("it has no type.", where=where)
-    if kind in ("tensor_type", "sparse_tensor_type"):
-        tensor = getattr(value.type, kind)
-        data_type(tensor.elem_type, where)
-        for dim in tensor.shape.dim:
-            # Paddle's exporter writes -1 for an unknown dimension, and every runtime reads it so.
-            if dim.HasField("dim_value") and dim.dim_value < -1:
+    def _check_outputs(self, scope: Scope, known: Mapping[str, int]) -> None:
+        seen: set[str] = set()
+        for entry in scope.body.output:
+            name = entry if isinstance(entry, str) else entry.name
+            if name in seen:
                 raise StructureError(
-                    f"negative dimension {dim.dim_value}.", where=where, value=dim.dim_value
+                    f"the output {quote(name)} is listed twice.", where=scope.where, value=name
                 )
+            seen.add(name)
+            if name not in known:
+                outside = scope.sees(name)
+                raise StructureError(
+                    f"no node computes the output {quote(name)}"
+                    + (" here; it belongs to the graph outside." if outside else "."),
+                    where=scope.where,
+                    value=name,
+                    hint="Return it through an Identity node." if outside else None,
+                )
+            if not isinstance(entry, str):
+                check_value_info(entry, self._limits, required=scope.depth == 0)
 
-
-def _check_outputs(scope: Scope, known: Mapping[str, int]) -> None:
-    graph = scope.graph
-    seen: set[str] = set()
-    for entry in graph.output:
-        name = entry if isinstance(entry, str) else entry.name
-        if name in seen:
-            raise StructureError(
-                f"the output {attribute_key(name)!r} is listed twice.",
-                where=scope.where,
-                value=name,
-            )
-        seen.add(name)
-        if name not in known and not scope.sees(name):
-            raise StructureError(
-                f"no node computes the output {attribute_key(name)!r}.",
-                where=scope.where,
-                value=name,
-            )
-        if scope.depth == 0 and not isinstance(entry, str):
-            _check_type(entry)
-
-
-def _attribute_contents(node: onnx.NodeProto, limits: Limits) -> list[tuple[onnx.GraphProto, str]]:
-    """Check the tensors among a node's attributes, and give back its subgraphs."""
-    graphs: list[tuple[onnx.GraphProto, str]] = []
-    for attribute in node.attribute:
-        where = f"attribute {attribute_key(attribute.name)!r} of {name_of(node)}"
-        if attribute.HasField("t"):
-            check_tensor(attribute.t, limits, where=where)
-        for tensor in attribute.tensors:
-            check_tensor(tensor, limits, where=where)
+    def _contents(
+        self, attribute: onnx.AttributeProto, owner: str
+    ) -> list[tuple[onnx.GraphProto, str]]:
+        """Check the tensors and types in an attribute, and give back its graphs."""
+        where = f"attribute {quote(attribute.name)} of {owner}"
+        tensors = [*attribute.tensors, *((attribute.t,) if attribute.HasField("t") else ())]
+        for tensor in tensors:
+            check_tensor(tensor, self._limits, where=where, weights=self._weights)
+        sparse = [*attribute.sparse_tensors]
         if attribute.HasField("sparse_tensor"):
-            check_sparse_tensor(attribute.sparse_tensor, limits, where=where)
-        for sparse in attribute.sparse_tensors:
-            check_sparse_tensor(sparse, limits, where=where)
-        if attribute.HasField("g"):
-            graphs.append((attribute.g, where))
-        graphs.extend((graph, where) for graph in attribute.graphs)
-    return graphs
+            sparse.append(attribute.sparse_tensor)
+        for tensor in sparse:
+            check_sparse_tensor(tensor, self._limits, where=where)
+        types = [*attribute.type_protos, *((attribute.tp,) if attribute.HasField("tp") else ())]
+        for declared in types:
+            check_type(declared, self._limits, where, complete=False)
+            if holds_map(declared):
+                raise UnsupportedError("a map type as an attribute.", where=where)
+        graphs = [*attribute.graphs, *((attribute.g,) if attribute.HasField("g") else ())]
+        return [(graph, where) for graph in graphs]
+
+
+def _check_training(model: onnx.ModelProto) -> None:
+    """Training information is carried along unread; data files of its own would be lost on the way."""
+    graphs = [g for info in model.training_info for g in (info.initialization, info.algorithm)]
+    for graph in graphs:
+        for body in bodies_below(graph):
+            for tensor, where in tensors_of(body):
+                if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                    raise UnsupportedError("external data in training information.", where=where)
 
 
 def _undefined(scope: Scope, node: onnx.NodeProto, name: str) -> StructureError:
-    shown = attribute_key(name)
-    producers = {o: n for n in scope.graph.node for o in n.output if o}
+    producers = {o: n for n in scope.body.node for o in n.output if o}
     if name not in producers:
         return StructureError(
-            f"nothing defines its input {shown!r}.",
+            f"nothing defines its input {quote(name)}.",
             where=name_of(node),
             value=name,
             hint="Export the model again.",
         )
     if _depends_on(producers, name, set(node.output)):
         return StructureError(
-            f"it depends on its own output (through {shown!r}); the graph has a cycle.",
+            f"it depends on its own output (through {quote(name)}); the graph has a cycle.",
             where=name_of(node),
             value=name,
         )
     return StructureError(
-        f"it reads {shown!r} before {name_of(producers[name])} computes it; nodes must stand in order.",
+        f"it reads {quote(name)} before {name_of(producers[name])} computes it; nodes must stand in order.",
         where=name_of(node),
         value=name,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import onnx
@@ -11,8 +12,21 @@ import onnx_ir as ir
 
 from sardonyx.errors import LimitError, StructureError, UnsupportedError
 from sardonyx.model.limits import Limits
+from sardonyx.model.wire import TOKEN_BYTES
 
-__all__ = ["check_sparse_indices", "check_sparse_tensor", "check_tensor", "data_type", "type_text"]
+__all__ = [
+    "Weights",
+    "byte_size",
+    "check_bits",
+    "check_tensor",
+    "data_type",
+    "lifted_data",
+    "type_text",
+]
+
+Weights = Mapping[
+    bytes, memoryview
+]  # data that was lifted out of the message, by the token in its place
 
 _T = onnx.TensorProto
 _TYPED_FIELDS = (
@@ -35,7 +49,7 @@ _HOME: dict[int, tuple[str, int]] = {
     _T.UINT64: ("uint64_data", 1),
     _T.STRING: ("string_data", 1),
 }
-_INT32_RANGE: dict[int, tuple[int, int]] = {
+_RANGE: dict[int, tuple[int, int]] = {  # of entries that are wider than their elements
     _T.BOOL: (0, 1),
     _T.INT8: (-128, 127),
     _T.UINT8: (0, 255),
@@ -43,7 +57,11 @@ _INT32_RANGE: dict[int, tuple[int, int]] = {
     _T.UINT16: (0, (1 << 16) - 1),
     _T.FLOAT16: (0, (1 << 16) - 1),
     _T.BFLOAT16: (0, (1 << 16) - 1),
+    _T.UINT32: (0, (1 << 32) - 1),
+    _T.FLOAT6E2M3: (0, 63),
+    _T.FLOAT6E3M2: (0, 63),
 }
+_ONE_BYTE = (-128, 255)  # packed and 8-bit floats: whether the exporter extended the sign or not
 
 
 def data_type(number: int, where: str) -> ir.DataType:
@@ -65,37 +83,48 @@ def type_text(dtype: ir.DataType, dims: Iterable[int]) -> str:
     return f"{dtype.name.lower()}[{', '.join(str(d) for d in dims)}]"
 
 
+def byte_size(dtype: ir.DataType, count: int) -> int:
+    """Bytes of so many elements as they are stored; small ones share bytes."""
+    return (count * dtype.bitwidth + 7) // 8
+
+
+def lifted_data(tensor: onnx.TensorProto, weights: Weights) -> memoryview | None:
+    """The tensor's data, if it was lifted out of the message."""
+    if not weights:
+        return None  # raw_data is a copy every time it is asked for
+    raw = tensor.raw_data
+    return weights.get(raw) if len(raw) == TOKEN_BYTES else None
+
+
 def check_tensor(
-    tensor: onnx.TensorProto, limits: Limits, *, where: str, lifted: memoryview | None = None
+    tensor: onnx.TensorProto,
+    limits: Limits,
+    *,
+    where: str,
+    weights: Weights = MappingProxyType({}),
 ) -> None:
-    """Refuse a tensor whose parts disagree. `lifted` is raw_data that was taken out before parsing."""
+    """Refuse a tensor whose parts disagree."""
     dtype = data_type(tensor.data_type, where)
     count = _check_dims(tensor, dtype, limits, where)
     if tensor.HasField("segment"):
         raise UnsupportedError("segmented tensors are not supported by any runtime.", where=where)
     homes = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
-    raw = (
-        lifted if lifted is not None else (tensor.raw_data if tensor.HasField("raw_data") else None)
-    )
+    raw = tensor.raw_data if tensor.HasField("raw_data") else None
+    holders = [*(("raw_data",) if raw else ()), *homes]
     if tensor.data_location == _T.EXTERNAL:
-        if homes or raw:
+        if holders:
             raise StructureError(
-                f"the data is said to be external, but {', '.join(homes) or 'raw_data'} is set too.",
-                where=where,
+                f"the data is said to be external, but {holders[0]} is set too.", where=where
             )
         if dtype == ir.DataType.STRING:
             raise StructureError("strings cannot be external data.", where=where)
-        return
-    if raw and homes:
+    elif len(holders) > 1:
         raise StructureError(
-            f"raw_data and {homes[0]} are both set; only one can be true.", where=where
+            f"{' and '.join(holders)} are set; only one can be true.", where=where, value=holders
         )
-    if len(homes) > 1:
-        raise StructureError(
-            f"{' and '.join(homes)} are both set; only one can be true.", where=where
-        )
-    if raw is not None and not homes:
-        _check_raw(raw, dtype, count, tensor, where)
+    elif raw is not None and not homes:
+        lifted = lifted_data(tensor, weights)
+        _check_raw(raw if lifted is None else lifted, dtype, count, tensor, where)
     else:
         _check_typed(tensor, homes, dtype, count, where)
 
@@ -111,9 +140,12 @@ def _check_dims(tensor: onnx.TensorProto, dtype: ir.DataType, limits: Limits, wh
         )
     if any(d < 0 for d in dims):
         raise StructureError(
-            f"negative dimension in {type_text(dtype, dims)}.", where=where, value=dims
+            f"negative dimension in {type_text(dtype, dims)}.",
+            where=where,
+            value=min(dims),
+            limit=0,
         )
-    count = math.prod(dims)
+    count = math.prod(d for d in dims if d)  # numpy counts so too, even where a 0 makes it nothing
     if count > limits.tensor_elements:
         raise LimitError(
             f"{type_text(dtype, dims)} has {count:,} elements; the limit is {limits.tensor_elements:,} "
@@ -122,7 +154,7 @@ def _check_dims(tensor: onnx.TensorProto, dtype: ir.DataType, limits: Limits, wh
             value=count,
             limit=limits.tensor_elements,
         )
-    return count
+    return 0 if 0 in dims else count
 
 
 def _check_raw(
@@ -130,7 +162,7 @@ def _check_raw(
 ) -> None:
     if dtype == ir.DataType.STRING:
         raise StructureError("strings cannot be raw_data; they belong in string_data.", where=where)
-    need = (count * dtype.bitwidth + 7) // 8
+    need = byte_size(dtype, count)
     if len(raw) != need:
         raise StructureError(
             f"raw_data has {len(raw):,} bytes, but {type_text(dtype, tensor.dims)} needs {need:,}.",
@@ -139,19 +171,32 @@ def _check_raw(
             limit=need,
             hint="Export the model again; the file is damaged.",
         )
-    if dtype == ir.DataType.BOOL and count and int(np.frombuffer(raw, np.uint8).max()) > 1:
-        raise StructureError("a bool tensor holds bytes other than 0 and 1.", where=where)
+    check_bits(raw, dtype, count, where)
+
+
+def check_bits(data: bytes | memoryview, dtype: ir.DataType, count: int, where: str) -> None:
+    """Refuse bytes that mean nothing: a bool that is neither 0 nor 1, float6 padding that is not zero."""
+    if dtype == ir.DataType.BOOL:
+        largest = int(np.frombuffer(data, np.uint8).max(initial=0))
+        if largest > 1:
+            raise StructureError(
+                f"a bool tensor holds the byte {largest}; only 0 and 1 mean anything.",
+                where=where,
+                value=largest,
+                limit=1,
+            )
+    used = count * dtype.bitwidth % 8
+    if dtype.bitwidth == 6 and used and data[-1] >> used:
+        raise StructureError("the bits after the last element are not zero.", where=where)
 
 
 def _check_typed(
     tensor: onnx.TensorProto, homes: list[str], dtype: ir.DataType, count: int, where: str
 ) -> None:
     home, entries = _HOME.get(tensor.data_type, ("int32_data", 1))
-    bits = 8 if dtype == ir.DataType.STRING else dtype.bitwidth
-    if bits in (2, 4):  # several elements share an entry, as they share a byte
-        need = (count * bits + 7) // 8
-    else:
-        need = count * entries
+    need = count * entries
+    if dtype != ir.DataType.STRING and dtype.bitwidth in (2, 4):
+        need = byte_size(dtype, count)  # several elements share an entry, as they share a byte
     if homes and homes[0] != home:
         raise StructureError(
             f"{dtype.name.lower()} elements belong in {home}, not in {homes[0]}.", where=where
@@ -165,76 +210,31 @@ def _check_typed(
             limit=need,
             hint="Export the model again; the file is damaged.",
         )
-    if home == "int32_data" and have:
-        low, high = _INT32_RANGE.get(tensor.data_type, (-(1 << 31), (1 << 31) - 1))
-        if bits < 8 or (bits == 8 and tensor.data_type not in _INT32_RANGE):
-            low, high = -128, 255  # one byte of bits, whether the exporter sign-extended it or not
-        values = np.asarray(tensor.int32_data)
-        if int(values.min()) < low or int(values.max()) > high:
-            raise StructureError(
-                f"int32_data holds {int(values.min())}..{int(values.max())}, "
-                f"but {dtype.name.lower()} takes {low}..{high}.",
-                where=where,
-            )
+    if have and home in ("int32_data", "uint64_data"):
+        _check_range(tensor, home, dtype, where)
     if home == "string_data":
         for i, text in enumerate(tensor.string_data):
             try:
                 text.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise StructureError(
-                    f"string {i} is not UTF-8 ({error.reason}).", where=where
+                    f"string {i:,} is not UTF-8 ({error.reason} at byte {error.start}).",
+                    where=where,
+                    value=text[:40],
                 ) from None
 
 
-def check_sparse_tensor(sparse: onnx.SparseTensorProto, limits: Limits, *, where: str) -> None:
-    """Values, indices and dimensions must agree; indices in range, sorted and unique."""
-    dims = tuple(sparse.dims)
-    if not dims or any(d < 0 for d in dims):
+def _check_range(tensor: onnx.TensorProto, home: str, dtype: ir.DataType, where: str) -> None:
+    """Entries are wider than most elements that they hold; a value that does not fit is damage."""
+    if dtype in (ir.DataType.INT32, ir.DataType.UINT64):
+        return
+    low, high = _RANGE.get(tensor.data_type, _ONE_BYTE)
+    values = np.asarray(getattr(tensor, home))
+    least, greatest = int(values.min()), int(values.max())
+    if least < low or greatest > high:
         raise StructureError(
-            f"a sparse tensor needs dimensions of 0 or more, not {list(dims)}.", where=where
-        )
-    if len(dims) > limits.rank:
-        raise LimitError(
-            f"{len(dims)} dimensions; the limit is {limits.rank} (Limits.rank).", where=where
-        )
-    values, indices = sparse.values, sparse.indices
-    check_tensor(values, limits, where=f"values of {where}")
-    check_tensor(indices, limits, where=f"indices of {where}")
-    dense_bytes = math.prod(dims) * max(1, data_type(values.data_type, where).bitwidth // 8)
-    if dense_bytes > limits.dense_bytes:
-        raise LimitError(
-            f"it would be {dense_bytes:,} bytes when dense; the limit is {limits.dense_bytes:,} (Limits.dense_bytes).",
+            f"{home} holds {least}..{greatest}, but {dtype.name.lower()} takes {low}..{high}.",
             where=where,
-            value=dense_bytes,
-            limit=limits.dense_bytes,
+            value=least if least < low else greatest,
+            limit=low if least < low else high,
         )
-    if len(values.dims) != 1:
-        raise StructureError(
-            f"its values must be one-dimensional, not {list(values.dims)}.", where=where
-        )
-    stored = values.dims[0]
-    if indices.data_type != _T.INT64 or tuple(indices.dims) not in ((stored,), (stored, len(dims))):
-        raise StructureError(
-            f"its indices must be int64[{stored}] or int64[{stored}, {len(dims)}], not "
-            f"{type_text(data_type(indices.data_type, where), indices.dims)}.",
-            where=where,
-        )
-    if indices.data_location != _T.EXTERNAL:
-        check_sparse_indices(onnx.numpy_helper.to_array(indices), dims, where)
-
-
-def check_sparse_indices(indices: np.ndarray, dims: tuple[int, ...], where: str) -> None:
-    flat = indices if indices.ndim == 1 else None
-    if indices.ndim == 2:
-        if ((indices < 0) | (indices >= np.array(dims))).any():
-            raise StructureError(f"an index lies outside the dimensions {list(dims)}.", where=where)
-        flat = (
-            np.ravel_multi_index(tuple(indices.T), dims) if len(indices) else np.zeros(0, np.int64)
-        )
-    assert flat is not None
-    if len(flat) and (int(flat.min()) < 0 or int(flat.max()) >= math.prod(dims)):
-        raise StructureError(
-            f"index {int(flat.max())} lies outside its {math.prod(dims):,} elements.", where=where
-        )
-    if len(flat) > 1 and not bool((np.diff(flat) > 0).all()):
-        raise StructureError("its indices are not in ascending order without repeats.", where=where)

@@ -1,170 +1,308 @@
 """A look at the protobuf bytes before protobuf parses them.
 
 Parsing copies every byte, so a stranger's 1 GB doc_string would cost 1 GB before anyone could refuse it.
-This walk reads only tags and lengths, steps over whatever is small, and
+This walk reads tags and lengths, steps over the data between them, and
 
-- refuses text and unknown fields past the limits, and truncated or malformed records;
-- lifts the large weights out: the parser gets the model without them, and they are used where they lie,
-  in the file's own memory map.
+- refuses text, unknown fields, nesting and numbers of fields past the limits, text that is not UTF-8,
+  tensors with far more data than their dimensions take, and truncated or malformed records;
+- lifts the large weights out: each is replaced by a token, the parser gets the small model that is left (the
+  skeleton), and the weights are used where they lie, in the file's own memory map.
 
-    ModelProto ── graph ── initializer[i] ── raw_data   ← lifted when it is 4 KiB or more
+    TensorProto { dims: 4096 … raw_data: <64 MB> }   →   TensorProto { dims: 4096 … raw_data: <token> }
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import math
+import re
+import secrets
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import onnx
 
-from sardonyx.errors import FormatError, LimitError
+from sardonyx.errors import FormatError, LimitError, StructureError
 from sardonyx.model.limits import Limits
 
-__all__ = ["Lifted", "graph_depth", "lift_weights"]
+__all__ = ["TOKEN_BYTES", "Lifted", "lift_weights"]
 
-_SMALL = 4096  # messages up to this size are not entered, weights up to it are not lifted
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # field numbers in ModelProto, GraphProto, TensorProto
+TOKEN_BYTES = 16
+_SMALL = 4096  # weights under this size are not lifted
+_LARGE = 1 << 20  # tensors with more data than this must be worth it before they are parsed
+_DEEPEST = 100  # protobuf's own limit of messages inside messages
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
-
-class Record(NamedTuple):
-    """One field of a message: its number, and where its tag, its value and its end lie."""
-
-    number: int
-    wire_type: int
-    start: int
-    value: int
-    end: int
+Pieces = list[bytes | memoryview]
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """The model without its large weights, and where each of them lies: initializer index -> (start, end)."""
+    """The model without its large weights, and where each of them lies: token -> (start, end)."""
 
     skeleton: bytes | memoryview
-    weights: dict[int, tuple[int, int]]
+    weights: dict[bytes, tuple[int, int]]
 
 
 def lift_weights(data: memoryview, limits: Limits) -> Lifted:
     """Walk the message, refuse what breaks the limits, and take the large weights out."""
-    _check_limits(data, limits)
-    graphs = [r for r in _records(data, 0, len(data)) if r.number == _GRAPH]
-    if not graphs:
+    walk = _Walk(data, limits)
+    pieces = walk.message(0, len(data), _kind(onnx.ModelProto.DESCRIPTOR), lift=True)
+    if not walk.has_graph:
         raise FormatError(
             "this is not an ONNX model: it has no graph.", hint="Is it really an .onnx file?"
         )
-    if len(graphs) > 1:
-        raise FormatError(f"the model has {len(graphs)} graphs; ONNX allows one.")
-    graph = graphs[0]
-    body: list[bytes | memoryview] = []
-    weights: dict[int, tuple[int, int]] = {}
-    index = 0
-    for record in _records(data, graph.value, graph.end):
-        tensor: bytes | None = None
-        if record.number == _INITIALIZER:
-            if record.end - record.value > _SMALL:
-                tensor = _lift_raw_data(data, record, index, weights)
-            index += 1
-        if tensor is None:
-            body.append(data[record.start : record.end])
+    return Lifted(data if pieces is None else b"".join(pieces), walk.weights)
+
+
+# What matters about a field's content here; numbers, because the walk compares them once a field.
+_SCALARS, _MESSAGE, _TEXT, _RAW_DATA, _ELEMENTS, _DIMS = range(6)
+
+
+class _Field(NamedTuple):
+    name: str
+    holds: int
+    once: bool  # protobuf would merge or overwrite a second one, silently
+    message: Any  # the descriptor of a MESSAGE
+
+
+class _Kind(NamedTuple):
+    """One type of message: what may stand in it, by tag (field number and wire type)."""
+
+    name: str
+    fields: dict[int, _Field]
+
+
+@functools.cache
+def _kind(descriptor: Any) -> _Kind:
+    fields: dict[int, _Field] = {}
+    for field in descriptor.fields:
+        tag, once = field.number << 3, not field.is_repeated
+        if field.type == field.TYPE_MESSAGE:
+            fields[tag | _BYTES] = _Field(field.name, _MESSAGE, once, field.message_type)
+        elif field.type == field.TYPE_STRING:
+            fields[tag | _BYTES] = _Field(field.name, _TEXT, False, None)
+        elif field.type == field.TYPE_BYTES:
+            holds = _RAW_DATA if field.name == "raw_data" else _SCALARS
+            fields[tag | _BYTES] = _Field(field.name, holds, once, None)
         else:
-            body += [data[record.start : record.start + 1], _varint(len(tensor)), tensor]
-    if not weights:
-        return Lifted(data, {})
-    inner = b"".join(body)
-    skeleton = b"".join(
-        [
-            data[: graph.start],
-            data[graph.start : graph.start + 1],
-            _varint(len(inner)),
-            inner,
-            data[graph.end :],
-        ]
-    )
-    return Lifted(skeleton, weights)
+            holds = _SCALARS
+            if descriptor.name == "TensorProto" and field.is_repeated:
+                holds = _DIMS if field.name == "dims" else _ELEMENTS
+            entry = _Field(field.name, holds, False, None)
+            one_by_one = {field.TYPE_FLOAT: _FIXED32, field.TYPE_DOUBLE: _FIXED64}
+            fields[tag | one_by_one.get(field.type, _VARINT)] = entry
+            if field.is_repeated:  # or packed; parsers must take both
+                fields[tag | _BYTES] = entry
+    return _Kind(descriptor.name, fields)
 
 
-def _lift_raw_data(
-    data: memoryview, tensor: Record, index: int, weights: dict[int, tuple[int, int]]
-) -> bytes | None:
-    raw = [r for r in _records(data, tensor.value, tensor.end) if r.number == _RAW_DATA]
-    if len(raw) != 1 or raw[0].end - raw[0].value < _SMALL:
-        return None
-    weights[index] = (raw[0].value, raw[0].end)
-    return b"".join([data[tensor.value : raw[0].start], data[raw[0].end : tensor.end]])
+@functools.lru_cache(1024)
+def _run(head: bytes, wire_type: int, size: int) -> re.Pattern[bytes]:
+    """Up to 4096 records in a row with the same tag and size, as the numbers of a tree ensemble stand."""
+    value = {
+        _VARINT: rb"[\x80-\xff]{0,9}[\x00-\x7f]",
+        _FIXED32: b".{4}",
+        _FIXED64: b".{8}",
+        _BYTES: b".{%d}" % size,
+    }[wire_type]
+    return re.compile(b"(?s:" + re.escape(head) + value + b"){1,4096}")
 
 
-def _check_limits(data: memoryview, limits: Limits) -> None:
-    unknown = 0
-    todo: list[tuple[int, int, Any, str]] = [(0, len(data), onnx.ModelProto.DESCRIPTOR, "model")]
-    while todo:
-        start, end, message, path = todo.pop()
-        fields = message.fields_by_number
-        for record in _records(data, start, end):
-            size = record.end - record.value
-            field = fields.get(record.number)
-            if field is None:
-                unknown += size
-                if unknown > limits.unknown_bytes:
-                    raise LimitError(
-                        f"{unknown:,} bytes in fields that ONNX does not have (field {record.number}); "
-                        f"the limit is {limits.unknown_bytes:,} (Limits.unknown_bytes).",
-                        where=path,
-                        value=unknown,
-                        limit=limits.unknown_bytes,
-                    )
-            elif size <= _SMALL or record.wire_type != _BYTES:
-                continue
-            elif field.type == field.TYPE_MESSAGE:
-                todo.append((record.value, record.end, field.message_type, f"{path}.{field.name}"))
-            elif field.type == field.TYPE_STRING and size > limits.text_bytes:
-                raise LimitError(
-                    f"{size:,} bytes of text; the limit is {limits.text_bytes:,} (Limits.text_bytes).",
-                    where=f"{path}.{field.name}",
-                    value=size,
-                    limit=limits.text_bytes,
+class _Walk:
+    def __init__(self, data: memoryview, limits: Limits) -> None:
+        self.weights: dict[bytes, tuple[int, int]] = {}
+        self.has_graph = False
+        self._data = data
+        self._limits = limits
+        self._secret = secrets.token_bytes(TOKEN_BYTES - 8)  # so that no file can contain a token
+        self._path = ["model"]
+        self._graphs = -1  # graphs around the current message; the main graph is not counted
+        self._fields = self._nodes = self._text = self._unknown = 0
+
+    def message(self, start: int, end: int, kind: _Kind, *, lift: bool) -> Pieces | None:  # noqa: C901
+        """Walk one message and those inside it; what is left when weights were lifted, or None.
+
+        One loop with its own fast path for numbers of one byte: this line of Python is met once a field.
+        """
+        data, fields = self._data, kind.fields
+        pieces: Pieces = []
+        dims: list[tuple[int, int]] = []
+        payload = seen = count = 0
+        at = rest = start  # rest: what follows the last piece
+        while at < end:
+            first = at
+            tag = data[at]
+            at += 1
+            if tag >= 0x80:
+                tag, at = self._read_varint(first, end)
+            wire_type = tag & 7
+            if wire_type == _BYTES:
+                size, value = (
+                    self._read_varint(at, end)
+                    if at >= end or data[at] >= 0x80
+                    else (data[at], at + 1)
                 )
+                at = value + size
+            elif wire_type == _VARINT:
+                value, at = at, self._read_varint(at, end)[1]
+                size = at - value
+            elif wire_type in (_FIXED32, _FIXED64):
+                value, size = at, 4 if wire_type == _FIXED32 else 8
+                at += size
+            else:
+                raise self._damaged(f"byte {first:,} starts no field that protobuf knows.")
+            if at > end or tag < 8:
+                raise self._broken_record(first, at, end)
+            count += 1
+            if not count & 0xFFF:
+                self._count_fields(0x1000)
+            field = fields.get(tag)
+            if field is None:
+                self._count_unknown(tag, at - first)
+                continue
+            name, holds, once, _ = field
+            if once:
+                if seen >> tag & 1:
+                    raise self._damaged(f"{name} is given twice, at byte {first:,}.")
+                seen |= 1 << tag
+            new: Pieces | None = None
+            if holds == _MESSAGE:
+                new = self._enter(field, value, at, lift)
+            elif holds == _TEXT:
+                self._check_text(field, value, at)
+            elif holds == _RAW_DATA and lift and size >= _SMALL:
+                new = [self._lift(value, at)]
+            elif holds == _DIMS:
+                dims.append((value, at))
+            else:
+                if at < end and data[at] == tag and size < 0x80:
+                    at = self._skip_run(bytes(data[first:value]), wire_type, size, at, end)
+                if holds != _SCALARS:
+                    payload += at - value
+            if new is not None:
+                head = _varint(tag) + _varint(sum(map(len, new)))
+                pieces += [data[rest:first], head, *new]
+                rest = at
+        self._count_fields(count & 0xFFF)
+        if payload > _LARGE:
+            self._check_payload(payload, dims)
+        return [*pieces, data[rest:end]] if pieces else None
 
+    def _enter(self, field: _Field, start: int, end: int, lift: bool) -> Pieces | None:
+        kind = _kind(field.message)
+        graphs = self._graphs
+        self._path.append(field.name)
+        if len(self._path) > _DEEPEST:
+            raise self._over("messages inside each other", len(self._path), _DEEPEST, "protobuf's")
+        if kind.name == "GraphProto":
+            self.has_graph |= self._path == ["model", "graph"]
+            self._graphs += 1
+            most = self._limits.graph_depth
+            if self._graphs > most:
+                raise self._over(
+                    "subgraphs inside each other", self._graphs, most, "Limits.graph_depth"
+                )
+        elif kind.name == "NodeProto":
+            self._nodes += 1
+            if self._nodes > self._limits.nodes:
+                raise self._over("nodes", self._nodes, self._limits.nodes, "Limits.nodes")
+        elif kind.name in ("SparseTensorProto", "TrainingInfoProto"):
+            lift = False  # these are kept as messages, and must be whole
+        new = self.message(start, end, kind, lift=lift) if end > start else None
+        self._path.pop()
+        self._graphs = graphs
+        return new
 
-def _records(data: memoryview, start: int, end: int) -> Iterator[Record]:
-    at = start
-    while at < end:
-        tag, value = _read_varint(data, at, end)
-        wire_type = tag & 7
-        if wire_type == _BYTES:
-            size, value = _read_varint(data, value, end)
-            stop = value + size
-        elif wire_type == _VARINT:
-            _, stop = _read_varint(data, value, end)
-        elif wire_type == _FIXED32:
-            stop = value + 4
-        elif wire_type == _FIXED64:
-            stop = value + 8
-        else:
-            raise FormatError(
-                f"byte {at:,} starts no field that protobuf knows; the file is damaged."
+    def _lift(self, start: int, end: int) -> bytes:
+        token = self._secret + len(self.weights).to_bytes(8, "little")
+        self.weights[token] = (start, end)
+        return token
+
+    def _skip_run(self, head: bytes, wire_type: int, size: int, at: int, end: int) -> int:
+        pattern = _run(head, wire_type, size if wire_type == _BYTES else 0)
+        while (found := pattern.match(self._data, at, end)) is not None:
+            at = found.end()
+        return at
+
+    def _read_varint(self, at: int, end: int) -> tuple[int, int]:
+        result = shift = 0
+        while at < end:
+            byte = self._data[at]
+            at += 1
+            result |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return result, at
+            shift += 7
+            if shift > 63:
+                raise self._damaged(f"byte {at:,} is part of no valid number.")
+        raise self._damaged(f"a number at byte {at:,} has no end.")
+
+    def _count_fields(self, count: int) -> None:
+        self._fields += count
+        if self._fields > self._limits.fields:
+            raise self._over("fields", self._fields, self._limits.fields, "Limits.fields")
+
+    def _count_unknown(self, tag: int, size: int) -> None:
+        self._unknown += size
+        most = self._limits.unknown_bytes
+        if self._unknown > most:
+            self._path.append(f"<field {tag >> 3}>")
+            what = "bytes in fields that ONNX does not have"
+            raise self._over(what, self._unknown, most, "Limits.unknown_bytes")
+
+    def _check_text(self, field: _Field, start: int, end: int) -> None:
+        self._text += end - start
+        most = self._limits.text_bytes
+        if self._text > most:
+            self._path.append(field.name)
+            raise self._over("bytes of text", self._text, most, "Limits.text_bytes")
+        try:
+            str(self._data[start:end], "utf-8")
+        except UnicodeDecodeError as error:
+            around = error.object[max(0, error.start - 20) : error.end + 20]
+            self._path.append(field.name)
+            raise self._damaged(f"text that is not UTF-8: …{bytes(around)!r}….") from None
+
+    def _check_payload(self, payload: int, dims: list[tuple[int, int]]) -> None:
+        """Refuse a tensor with more data than any type needs for its dimensions, before it is copied."""
+        sizes: list[int] = []
+        for start, end in dims:
+            while start < end and len(sizes) <= self._limits.rank:
+                size, start = self._read_varint(start, end)
+                sizes.append(size)
+        most = 16 * math.prod(sizes)  # of complex128, the largest type
+        if payload > most + _LARGE:
+            raise StructureError(
+                f"{payload:,} bytes of data; tensors of the dimensions {sizes} take no more than {most:,}.",
+                where=self._where(),
+                value=payload,
+                limit=most,
+                hint="Export the model again; the file is damaged.",
             )
+
+    def _broken_record(self, first: int, stop: int, end: int) -> FormatError:
         if stop > end:
-            raise FormatError(
-                f"a field at byte {at:,} ends at {stop:,}, past the end at {end:,}; the file is cut off or damaged."
+            return self._damaged(
+                f"the field at byte {first:,} would end at {stop:,}, past the end at {end:,}: "
+                "something is cut off."
             )
-        yield Record(tag >> 3, wire_type, at, value, stop)
-        at = stop
+        return self._damaged(f"byte {first:,} starts a field with the number 0.")
 
+    def _damaged(self, message: str) -> FormatError:
+        return FormatError(message, where=self._where(), hint="The file is damaged.")
 
-def _read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
-    result = shift = 0
-    while at < end:
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, at
-        shift += 7
-        if shift > 63:
-            raise FormatError(f"byte {at:,} is part of no valid number; the file is damaged.")
-    raise FormatError(f"the file is cut off in the middle of a number at byte {at:,}.")
+    def _over(self, what: str, value: int, limit: int, name: str) -> LimitError:
+        return LimitError(
+            f"{value:,} {what}; the limit is {limit:,} ({name}).",
+            where=self._where(),
+            value=value,
+            limit=limit,
+        )
+
+    def _where(self) -> str:
+        path = self._path if len(self._path) <= 8 else [*self._path[:4], "…", *self._path[-4:]]
+        return ".".join(path)
 
 
 def _varint(value: int) -> bytes:
@@ -174,23 +312,3 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-def graph_depth(data: memoryview) -> int:
-    """How deep graphs are nested, for a message that protobuf's own parser gave up on."""
-    deepest = 0
-    todo: list[tuple[int, int, Any, int]] = [(0, len(data), onnx.ModelProto.DESCRIPTOR, -1)]
-    while todo:
-        start, end, message, depth = todo.pop()
-        depth += message.name == "GraphProto"
-        deepest = max(deepest, depth)
-        try:
-            for record in _records(data, start, end):
-                field = message.fields_by_number.get(record.number)
-                if field is None or record.wire_type != _BYTES or field.type != field.TYPE_MESSAGE:
-                    continue
-                if field.message_type.name in ("GraphProto", "NodeProto", "AttributeProto"):
-                    todo.append((record.value, record.end, field.message_type, depth))
-        except FormatError:
-            continue
-    return deepest
