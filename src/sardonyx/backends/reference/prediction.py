@@ -63,8 +63,14 @@ _VALUES_DECIDE = frozenset(
 )
 
 
+# At run time a full optional is its element, so these cannot be told what they are given.
+_TAKE_OPTIONALS = frozenset({"Optional", "OptionalGetElement", "OptionalHasElement"})
+
+
 def can_predict(operator: Operator) -> bool:
     """Whether `ops` has a shape rule of its own for this operator."""
+    if operator.name in _TAKE_OPTIONALS:
+        return False
     entry = find_operator(operator.domain, operator.name, operator.version)
     return entry is not None and entry.shapes is not None
 

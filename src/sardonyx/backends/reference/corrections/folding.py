@@ -28,6 +28,8 @@ def col2im(call: Call, x: Array, image_shape: Array, block_shape: Array) -> Arra
         raise RunError(
             f"{x.shape[1] if x.ndim > 1 else 0} rows are not blocks of {volume}", value=x.shape
         )
+    if x.dtype.kind == "O":
+        raise RunError("strings cannot be added")
     channels = x.shape[1] // volume
     windows = make_windows(call, (x.shape[0], channels, *image), block)
     if math.prod(windows.sizes) != x.shape[2]:

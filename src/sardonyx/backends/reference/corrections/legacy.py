@@ -1,4 +1,4 @@
-"""Broadcasting of opsets 1 to 6: one-sided, asked for by attribute, aligned by `axis`."""
+"""What opsets before 7 did otherwise: broadcasting one-sided, asked for by attribute and axis."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sardonyx.backends.reference.corrections.arithmetic import divide, raise_to
+from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array
@@ -58,6 +59,12 @@ def aligned(call: Call, a: Array, b: Array) -> Array:
     return b.reshape((*b.shape, *[1] * (a.ndim - axis - b.ndim)))
 
 
+@corrects("Clip", until=6, reason="bounds are attributes, and opset 1 has no default for them")
+def clip(call: Call, x: Array) -> Array:
+    low, high = call.attr("min"), call.attr("max")
+    return x if low is None and high is None else np.clip(x, low, high).astype(x.dtype)
+
+
 @corrects("PRelu", reason="slope broadcasts one way; before opset 7 it runs over channels")
 def prelu(call: Call, x: Array, slope: Array) -> Array:
     if call.since < 7 and slope.size > 1 and slope.ndim == 1:
@@ -73,14 +80,16 @@ def prelu(call: Call, x: Array, slope: Array) -> Array:
 
 @corrects("Gemm", reason="C broadcasts one way; before opset 7 only if asked; alpha keeps the type")
 def gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
-    left = a.T if call.attr("transA", 0) else a
-    right = b.T if call.attr("transB", 0) else b
+    small = a.dtype.kind not in "iu"
+    wide_a, wide_b = (accumulator(a), accumulator(b)) if small else (a, b)
+    left = wide_a.T if call.attr("transA", 0) else wide_a
+    right = wide_b.T if call.attr("transB", 0) else wide_b
     product = left @ right
     alpha, beta = call.attr("alpha", 1.0), call.attr("beta", 1.0)
     if alpha != 1.0:
         product = _scaled(product, alpha)
     if c is None or beta == 0.0:
-        return product
+        return product.astype(a.dtype, copy=False)
     if call.since < 7 and not call.attr("broadcast", 0) and c.shape != product.shape:
         raise RunError(
             f"C has shape {list(c.shape)}, the product {list(product.shape)}; broadcast is not set",
@@ -93,7 +102,9 @@ def gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
             value=c.shape,
             limit=product.shape,
         )
-    return product + (c if beta == 1.0 else _scaled(c, beta))
+    addend = c.astype(product.dtype, copy=False)
+    total = product + (addend if beta == 1.0 else _scaled(addend, beta))
+    return total.astype(a.dtype, copy=False)
 
 
 def _scaled(array: Array, factor: float) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sardonyx.backends.reference.corrections.axes import normalize_axis
+from sardonyx.backends.reference.corrections.axes import normalize_axes, normalize_axis
 from sardonyx.backends.reference.corrections.casting import numpy_dtype
 from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
@@ -93,6 +93,15 @@ def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
     mean = np.square(wide).mean(tuple(range(axis, x.ndim)), keepdims=True)
     root = np.sqrt(mean + np.asarray(call.attr("epsilon", 1e-5), dtype=stash))
     return ((wide / root).astype(x.dtype, copy=False) * scale).astype(scale.dtype, copy=False)
+
+
+@corrects("MeanVarianceNormalization", reason="the standard's own body adds float to float16")
+def mean_variance_normalization(call: Call, x: Array) -> Array:
+    axes = normalize_axes(call.attr("axes", (0, 2, 3)), x.ndim)
+    wide = accumulator(x)
+    centred = wide - wide.mean(axes, keepdims=True)
+    deviation = np.sqrt(np.square(centred).mean(axes, keepdims=True))
+    return (centred / (deviation + wide.dtype.type(1e-9))).astype(x.dtype, copy=False)
 
 
 @corrects("LRN", reason="any rank, and the window is summed without a loop over channels")

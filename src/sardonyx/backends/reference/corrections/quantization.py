@@ -148,7 +148,11 @@ def qlinear_matmul(
     y_scale: Array,
     y_zero: Array,
 ) -> Array:
-    product = _integer_product(a, b, a_zero, b_zero).astype(np.float32)
+    if all(value.dtype.kind in "iu" for value in (a, b)):
+        product = _integer_product(a, b, a_zero, b_zero).astype(np.float32)
+    else:
+        left = a.astype(np.float32) - _rows(a_zero, a).astype(np.float32)
+        product = left @ (b.astype(np.float32) - _columns(b_zero, b).astype(np.float32))
     scale = _rows(a_scale, a).astype(np.float32) * _columns(b_scale, b).astype(np.float32)
     return requantized(product, scale, _rows(y_scale, a), _rows(y_zero, a))
 
@@ -181,6 +185,8 @@ def _columns(parameter: Array, b: Array) -> Array:
 def requantized(accumulator: Array, scale: Array, y_scale: Array, y_zero: Array) -> Array:
     """Accumulated integers to the output's scale and zero point, in float32."""
     ratio = (scale / y_scale.astype(np.float32)).astype(np.float32)
+    if y_zero.dtype.name not in _RANGES:
+        return cast_array(accumulator * ratio + y_zero.astype(np.float32), y_zero.dtype)
     return saturated(accumulator * ratio, y_zero, y_zero.dtype)
 
 

@@ -185,6 +185,8 @@ def _scan(
 def _directions(call: Call, w: Array, r: Array, gates: int) -> list[bool]:
     direction = call.attr("direction", "forward")
     table = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+    if direction == "foward":  # so the schemas of GRU 1 and 3 spell their default
+        direction = "forward"
     if direction not in table:
         raise RunError(f"direction {direction!r} is unknown", value=direction, limit=list(table))
     if w.shape[0] != len(table[direction]) or r.shape[0] != w.shape[0]:

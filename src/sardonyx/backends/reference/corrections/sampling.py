@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.casting import cast_array
 from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
@@ -34,7 +35,9 @@ def grid_sample(call: Call, x: Array, grid: Array) -> Array:
         "reflection",
     ):
         raise RunError(f"mode {mode!r} with padding {padding!r} is unknown", value=mode)
-    source = accumulator(x)
+    if x.dtype.kind == "O":
+        raise RunError("strings cannot be interpolated")
+    source = accumulator(x) if x.dtype.kind in "fcV" else x.astype(np.float64)
     places = np.where(np.isnan(grid), -1, grid).astype(np.float64)[..., ::-1]
     taps = []
     for axis, size in enumerate(x.shape[2:]):
@@ -54,7 +57,7 @@ def grid_sample(call: Call, x: Array, grid: Array) -> Array:
         # Advanced indices around the channel axis move it last.
         picked = source[(batch, slice(None), *(part[0] for part in corner))]
         total += np.moveaxis(picked, -1, 1) * weight[:, None].astype(source.dtype)
-    return total.astype(x.dtype, copy=False)
+    return cast_array(total, x.dtype)
 
 
 def _taps(
