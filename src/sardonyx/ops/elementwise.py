@@ -20,8 +20,8 @@ from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved, total
 from sardonyx.ops.entry import CostRule, Operator, ValueRule
-from sardonyx.ops.facts import Facts, Values
-from sardonyx.ops.values import cast_value, pointwise_value
+from sardonyx.ops.facts import Facts, Values, objects
+from sardonyx.ops.values import cast_value, pointwise_value, symbolic_extreme
 
 __all__ = ["OPERATORS"]
 
@@ -128,6 +128,21 @@ def unknown_element(*_: Any) -> None:
     return None
 
 
+def clip_values(call: Call, output: Facts) -> Values | None:
+    """Bounds are inputs since opset 11; before it, only floats had them."""
+    value = call.value(0)
+    if value is None or call.version < 11:
+        return None
+    elements = list(value.flat)
+    for index, pick in ((1, "max"), (2, "min")):
+        if call.has(index):
+            bound = call.scalar(index)
+            if bound is None:
+                return None
+            elements = [symbolic_extreme(pick, element, bound) for element in elements]
+    return None if None in elements else objects(elements, value.shape)
+
+
 def where_values(call: Call, output: Facts) -> Values | None:
     return pointwise_value(call, output, np.where, where_element)
 
@@ -165,7 +180,7 @@ def values_of(name: str) -> ValueRule | None:
 # Elementary operations for each element; a transcendental function counts as one.
 SAME_SHAPE = {
     "Abs": 1, "Acos": 1, "Acosh": 1, "Asin": 1, "Asinh": 1, "Atan": 1, "Atanh": 1, "BitwiseNot": 1,
-    "Ceil": 1, "Celu": 4, "Clip": 2, "Cos": 1, "Cosh": 1, "Elu": 3, "Erf": 1, "Exp": 1, "Floor": 1,
+    "Ceil": 1, "Celu": 4, "Cos": 1, "Cosh": 1, "Elu": 3, "Erf": 1, "Exp": 1, "Floor": 1,
     "Gelu": 5, "HardSigmoid": 4, "HardSwish": 5, "IsInf": 1, "IsNaN": 1, "LeakyRelu": 2, "Log": 1,
     "Mish": 4, "Neg": 1, "Not": 1, "Reciprocal": 1, "Relu": 1, "Round": 1, "Selu": 4, "Shrink": 3,
     "Sigmoid": 3, "Sign": 1, "Sin": 1, "Sinh": 1, "Softplus": 3, "Softsign": 3, "Sqrt": 1,
@@ -182,6 +197,7 @@ TWO_INPUTS = {
 MANY_INPUTS = ("Max", "Mean", "Min", "Sum")
 
 OPERATORS = (
+    Operator("Clip", "pointwise", same_shape, clip_values, element_cost(2)),
     *(
         Operator(name, "pointwise", same_shape, values_of(name), element_cost(flops))
         for name, flops in SAME_SHAPE.items()

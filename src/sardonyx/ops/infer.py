@@ -60,6 +60,8 @@ def check_types(call: Call) -> None:
     signature = call.signature
     if signature is None:
         return
+    for index in range(signature.required):
+        call.input(index)
     seen: dict[str, tuple[int, ir.DataType]] = {}
     for index, facts in enumerate(call.inputs):
         if facts is None or facts.dtype is None or facts.kind != "tensor":
@@ -70,8 +72,8 @@ def check_types(call: Call) -> None:
         if facts.dtype not in formal.tensors:
             allowed = ", ".join(sorted(dtype.name.lower() for dtype in formal.tensors))
             call.fail(
-                f"input {index} ({formal.name}) is {facts.dtype.name.lower()}, "
-                f"but opset {call.version} allows only {allowed or 'no tensor'}"
+                f"input {index} ({formal.name}) is of type {facts.dtype.name.lower()}, but opset "
+                f"{call.version} takes {f'only {allowed}' if allowed else 'no tensor'} here"
             )
         if formal.uniform:
             other, dtype = seen.setdefault(formal.type_name, (index, facts.dtype))

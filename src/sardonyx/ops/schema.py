@@ -45,6 +45,7 @@ class Signature:
     outputs: tuple[Formal, ...]
     variadic_input: bool
     variadic_output: bool
+    required: int  # inputs up to the last that must be there
     output_dtypes: tuple[ir.DataType | None, ...]  # fixed by the schema
     output_sources: tuple[tuple[int, ...], ...]  # else: formal inputs of the same type
 
@@ -82,6 +83,7 @@ def signature_of(domain: str, name: str, version: int) -> Signature | None:
         outputs=outputs,
         variadic_input=bool(inputs) and schema.inputs[-1].option == variadic,
         variadic_output=bool(outputs) and schema.outputs[-1].option == variadic,
+        required=max((i + 1 for i, formal in enumerate(inputs) if formal.required), default=0),
         output_dtypes=tuple(_fixed_dtype(formal) for formal in outputs),
         output_sources=tuple(
             tuple(

@@ -29,8 +29,6 @@ MAX_PARTS = 1024  # of one tensor split into a sequence
 def _elements(call: Call) -> list[Facts] | None:
     """Facts about each element, when the sequence is known that well."""
     facts = call.input(0)
-    if facts.kind not in ("sequence", "optional") and facts.shape is not None:
-        call.fail(f"input 0 is a {facts.kind}; a sequence is needed")
     return None if facts.kind != "sequence" or facts.value is None else list(facts.value)
 
 

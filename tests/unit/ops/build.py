@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ def facts(part: Any) -> Facts | None:
     dtype, _, dims = part.rstrip("]").partition("[")
     if dims == "...":
         return Facts("tensor", ir.DataType[dtype.upper()])
-    shape = tuple(parse(dim) for dim in dims.split(", ")) if dims else ()
+    shape = tuple(map(parse, re.split(r", (?![^(]*\))", dims))) if dims else ()
     return Facts("tensor", ir.DataType[dtype.upper()], shape)
 
 
