@@ -33,7 +33,9 @@ def bench(
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the times as JSON.")] = False,
 ) -> None:
-    """Time a model. Two engines take turns in short blocks, so that a busy machine treats both alike.
+    """Time a model, alone or against another engine.
+
+    Two engines take turns in short blocks, so that a busy machine treats both alike.
 
     \b
     Example:

@@ -22,9 +22,9 @@ def check(
         bool, typer.Option("--json", help="Print the findings as JSON.")
     ] = False,
 ) -> None:
-    """Look a model over: what is wrong, what will surprise, and what to do about it.
+    """What is wrong with a model, or will surprise.
 
-    Exit code 1 when there are errors (with --strict: or warnings), 2 when the model cannot be loaded.
+    Every finding says where it is and what to do. Exit code 1 when there are errors (with --strict: or warnings), 2 when the model cannot be loaded.
 
     \b
     Example:
@@ -57,23 +57,26 @@ def _one_line(report: Report) -> str:
 
 
 def _show(report: Report) -> None:
-    from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
     from sardonyx.cli.console import plain, stdout, text
 
     console = stdout()
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=7)
+    grid.add_column(overflow="fold")
     for finding in report:
-        head = Text(f"{finding.severity:<7}", style=_STYLES[finding.severity])
-        head.append(f" {finding.rule}", style="bold")
+        what = Text(finding.rule, style="bold")
         if finding.node:
-            head.append(f"  {plain(finding.node)}")
+            what.append(f"  {plain(finding.node)}", style="not bold")
         if finding.source:
-            head.append(f"  {plain(finding.source)}", style="blue")
-        console.print(head)
-        console.print(Padding(text(finding.message), (0, 0, 0, 8), expand=False))
+            what.append(f"  {plain(finding.source)}", style="not bold blue")
+        what.append(f"\n{plain(finding.message)}", style="not bold")
         if finding.hint:
-            console.print(Padding(text(finding.hint, "dim"), (0, 0, 0, 8), expand=False))
+            what.append(f"\n{plain(finding.hint)}", style="not bold dim")
+        grid.add_row(text(finding.severity, _STYLES[finding.severity]), what)
+    console.print(grid)
     counts = ", ".join(
         f"{count} {name}{'s' * (count != 1 and name != 'info')}"
         for name, count in report.counts.items()

@@ -45,7 +45,9 @@ def compare(
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Run both on the same inputs and compare every output. Exit code 1 when they differ.
+    """Do two models, or two engines, give the same answers?
+
+    Both run on the same inputs, and every output is compared. Exit code 1 when they differ.
 
     \b
     Examples:

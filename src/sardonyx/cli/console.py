@@ -82,13 +82,20 @@ def size_label(size: Size | None, unit: str = "") -> str:
     if not isinstance(size, Expr):
         return size_text(size, unit)
     label = ""
-    for factors, coefficient in size.terms[:_MOST_TERMS]:
+    largest = sorted(size.terms, key=_weight, reverse=True)[:_MOST_TERMS]
+    for factors, coefficient in (term for term in size.terms if term in largest):
         sign = "-" if coefficient < 0 else "+"
         label += f" {sign} " if label else "-" * (coefficient < 0)
         label += _product(abs(coefficient), factors)
     if len(size.terms) > _MOST_TERMS:
         label += " + …"
     return f"{label} {unit}".rstrip()
+
+
+def _weight(term: tuple[Monomial, int]) -> int:
+    """How much a term counts for, when every dimension is a few dozen."""
+    factors, coefficient = term
+    return abs(coefficient) << 5 * sum(power for _, power in factors)
 
 
 def _product(coefficient: int, factors: Monomial) -> str:
@@ -99,7 +106,7 @@ def _product(coefficient: int, factors: Monomial) -> str:
 
 
 def _power(atom: str, power: int) -> str:
-    shown = f"({atom})" if re.search(r"[^\w.]", atom) else atom
+    shown = atom if re.fullmatch(r"[\w.]+(\(.*\))?", atom) else f"({atom})"
     return shown + {1: "", 2: "²", 3: "³"}.get(power, f"^{power}")
 
 

@@ -24,9 +24,9 @@ bomb (float[1] x) => (float[N] y) {
 
 
 def demo() -> None:
-    """Take a small digit classifier through everything that Sardonyx does, step by step.
+    """Take a digit classifier through everything.
 
-    It needs nothing but the core install, and a few seconds.
+    Step by step: loaded, looked into, checked, run, compared, and defended. It needs nothing but the core install, and a few seconds.
 
     \b
     Example:

@@ -15,9 +15,9 @@ __all__ = ["doctor"]
 def doctor(
     json_output: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """What this machine can do: CPU features, usable cores and memory, compiler, cache, libraries.
+    """What this machine can do.
 
-    Exit code 1 when something needs your attention.
+    CPU features, usable cores and memory, compiler, cache folder and libraries. Exit code 1 when something needs your attention.
 
     \b
     Example:

@@ -31,7 +31,10 @@ def inspect(
     nodes: Annotated[bool, typer.Option("--nodes", help="Every node, in order.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """What a model takes, gives and holds, and its bill: MACs and bytes moved, per node and in all.
+    """What is in a model, and what running it costs.
+
+    Inputs, outputs, weights and operators; MACs and bytes moved, per node and in all. Costs of dynamic
+    models are expressions over their dimensions, or numbers with --dim.
 
     \b
     Example:

@@ -26,7 +26,7 @@ _STAND_IN = 32
 
 def bind(size: Size | None, dims: Mapping[str, int]) -> Size | None:
     """The size with the given dimensions put in; what is not known stays None."""
-    return None if size is None else substitute(size, dims)
+    return size if size is None or not dims else substitute(size, dims)
 
 
 def add_up(sizes: Iterable[Size | None]) -> Size:

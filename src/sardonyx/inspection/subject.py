@@ -8,7 +8,7 @@ from functools import cached_property
 
 import onnx_ir as ir
 
-from sardonyx.errors import ShapeError
+from sardonyx.errors import SardonyxError
 from sardonyx.inspection.findings import Finding, Severity
 from sardonyx.model.opset import normal_domain
 from sardonyx.model.source import describe, source_line
@@ -63,11 +63,11 @@ class Subject:
         return {normal_domain(d): v for d, v in self.model.opset_imports.items()}
 
     @cached_property
-    def inference(self) -> tuple[Shapes | None, ShapeError | None]:
+    def inference(self) -> tuple[Shapes | None, SardonyxError | None]:
         """The shapes, or why there are none."""
         try:
             return infer_shapes(self.model), None
-        except ShapeError as error:
+        except SardonyxError as error:
             return None, error
 
     @property
@@ -108,7 +108,9 @@ class Subject:
             for attribute in node.attributes.values():
                 if attribute.is_ref():
                     continue
-                where = f"attribute {attribute.name[:120]!r} of {describe(node)}"
+                where = describe(node)
+                if node.op_type != "Constant":
+                    where = f"attribute {attribute.name[:120]!r} of {where}"
                 if attribute.type == ir.AttributeType.TENSOR:
                     yield StoredTensor(where, attribute.as_tensor(), node)
                 elif attribute.type == ir.AttributeType.TENSORS:

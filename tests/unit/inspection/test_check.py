@@ -10,6 +10,8 @@ from pathlib import Path
 import onnx
 import onnx.parser
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sardonyx as sx
 from sardonyx.inspection import check as module
@@ -135,3 +137,17 @@ def test_official_models_are_judged_without_a_defect(path: Path) -> None:
     report = sx.check(path)
     assert not report.of("internal"), str(report)
     assert not report.of("onnx-checker"), str(report)
+
+
+DIGITS = (Path(sx.__file__).parent / "data/digits.onnx").read_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(DIGITS) - 1), st.integers(0, 255), st.integers(1, len(DIGITS)))
+def test_damaged_files_give_a_report(position: int, byte: int, length: int) -> None:
+    damaged = bytearray(DIGITS)
+    damaged[position] = byte
+    for content in (bytes(damaged), DIGITS[:length]):
+        report = sx.check(content)
+        assert not report.of("internal"), str(report)
+        assert report.loaded or len(report) == 1

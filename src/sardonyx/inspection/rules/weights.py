@@ -79,8 +79,9 @@ def odd_values(subject: Subject) -> Iterator[Finding]:
                 source,
                 "The training diverged or the export failed: check the checkpoint.",
             )
-        if counts.infinite:
-            masks = counts.positive_infinite == 0
+        masks = counts.positive_infinite == 0
+        # A lone -Inf is what Where puts into a mask.
+        if counts.infinite and not (masks and counts.total == 1):
             yield Finding(
                 "info" if masks else "warning",
                 "infinite-weight",
@@ -119,13 +120,12 @@ def _count(tensor: ir.TensorProtocol) -> _Counts | None:
         exponents = bits & layout.word(layout.exponent)
         special = exponents == layout.exponent
         if special.any():
-            mantissas = bits[special] & layout.word(layout.mantissa)
-            counts.nan += int(np.count_nonzero(mantissas))
-            infinite = mantissas == 0
+            chosen = bits[special]
+            infinite = (chosen & layout.word(layout.mantissa)) == 0
+            positive = chosen == layout.exponent  # neither sign nor mantissa
             counts.infinite += int(np.count_nonzero(infinite))
-            counts.positive_infinite += int(
-                np.count_nonzero(infinite & ~np.signbit(block[special].astype(np.float64)))
-            )
+            counts.positive_infinite += int(np.count_nonzero(positive))
+            counts.nan += int(np.count_nonzero(~infinite))
         tiny = exponents == 0
         if tiny.any():
             counts.denormal += int(np.count_nonzero(bits[tiny] & layout.word(layout.mantissa)))
