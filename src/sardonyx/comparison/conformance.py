@@ -270,12 +270,40 @@ def run_case(case: Case) -> Result:
 
 
 def _check_values(case: Case, session: Session) -> None:
-    from onnx.backend.test.runner import Runner
-
     for inputs, expected in case.data_sets:
         feeds = {port.name: value for port, value in zip(session.inputs, inputs, strict=False)}
         outputs = session.run(None, feeds)
-        Runner.assert_similar_outputs(expected, outputs, case.rtol, case.atol)
+        assert len(outputs) == len(expected), f"{len(outputs)} outputs, {len(expected)} expected"
+        for port, output, wanted in zip(session.outputs, outputs, expected, strict=True):
+            _check_similar(output, wanted, case, port.name)
+
+
+def _check_similar(output: Any, wanted: Any, case: Case, name: str) -> None:
+    """The official runner's rule, which itself fails on sequences of scalars."""
+    if isinstance(wanted, list | tuple):
+        assert isinstance(output, list | tuple), f"{name}: {type(output).__name__} is no sequence"
+        assert len(output) == len(wanted), f"{name}: {len(output)} elements, {len(wanted)} expected"
+        for i, (a, b) in enumerate(zip(output, wanted, strict=True)):
+            _check_similar(a, b, case, f"{name}[{i}]")
+        return
+    if wanted is None:
+        assert output is None, f"{name}: nothing was expected"
+        return
+    assert output.shape == wanted.shape, f"{name}: shape {output.shape}, {wanted.shape} expected"
+    if wanted.dtype == object:
+        np.testing.assert_array_equal(output, wanted, err_msg=name)
+        return
+    assert output.dtype == wanted.dtype, f"{name}: {output.dtype}, {wanted.dtype} expected"
+    rtol = case.rtol
+    if (
+        output.dtype.name == "bfloat16"
+    ):  # numpy cannot promote it; two units in the last place, as officially
+        rtol, output, wanted = (
+            max(rtol, 2**-6),
+            output.astype(np.float32),
+            wanted.astype(np.float32),
+        )
+    np.testing.assert_allclose(output, wanted, rtol=rtol, atol=case.atol, err_msg=name)
 
 
 def _check_distribution(case: Case) -> None:

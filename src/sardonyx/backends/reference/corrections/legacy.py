@@ -50,7 +50,9 @@ def aligned(call: Call, a: Array, b: Array) -> Array:
         return b.reshape((1,) * a.ndim)
     axis = int(call.attr("axis", a.ndim - b.ndim))
     axis = axis + a.ndim if axis < 0 else axis
-    if axis < 0 or axis + b.ndim > a.ndim or a.shape[axis : axis + b.ndim] != b.shape:
+    part = a.shape[axis : axis + b.ndim] if axis >= 0 else ()
+    # A dimension of 1 stretches here too: torch 0.3 exported it so, and the official suite has it.
+    if len(part) != b.ndim or any(n not in (1, m) for n, m in zip(b.shape, part, strict=True)):
         raise RunError(
             f"shape {list(b.shape)} is no part of {list(a.shape)} from axis {axis}",
             value=b.shape,
