@@ -1,9 +1,10 @@
 """Which release of which runtime takes which opset and IR version, as a table.
 
-onnxruntime: its compatibility page up to 1.20, the opsets that 1.21 to 1.28 accept at load, and 1.31.1
-tried by hand. (A release can carry a newer onnx and still refuse its opset until the next one.)
-TensorRT: the opset guide and operator pages of the releases named. OpenVINO states its support operator by
-operator, not by opset, so it has no row here.
+onnxruntime: its compatibility page up to 1.20; for later ones the limits that their refusals name; 1.31.1 was
+tried by hand. (A release can carry a newer onnx and still refuse its opset until the next one. The IR
+version of 1.24 is that of the onnx which it carries.)
+TensorRT: the operator pages of the releases named, and the opset guide of 11; a release between two rows
+may take more than its row says. OpenVINO states its support operator by operator, so it has no table.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ ONNXRUNTIME: tuple[Release, ...] = (
 ONNXRUNTIME_OLDEST_OPSET = 7  # what every release still takes
 
 TENSORRT: tuple[Release, ...] = (
-    Release("8.4", 13, 0, None),
+    Release("7.2", 13, 0, None),
     Release("8.5", 17, 0, None),
-    Release("10.0", 20, 0, None),
+    Release("10.15", 24, 0, None),
     Release("11.0", 25, 0, None),
 )
 

@@ -50,7 +50,7 @@ def runtime_support(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "info",
             "runtime-support",
-            f"{wants}: needs onnxruntime ≥ {needed.version}{_gpu(opset, ml)}.",
+            f"{wants}: needs onnxruntime ≥ {needed.version}{_tensorrt(opset, ml)}.",
         )
 
 
@@ -64,9 +64,9 @@ def _lower(opset: int, ir_version: int, last: Release) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _gpu(opset: int, ml: int) -> str:
+def _tensorrt(opset: int, ml: int) -> str:
     needed = None if ml else first_release(TENSORRT, opset=opset)
-    return f", TensorRT ≥ {needed.version}" if needed is not None else ""
+    return f"; TensorRT {needed.version} takes the opset too" if needed is not None else ""
 
 
 def old_opset(subject: Subject) -> Iterator[Finding]:
