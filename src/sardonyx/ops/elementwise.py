@@ -20,7 +20,7 @@ from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved, total
 from sardonyx.ops.entry import CostRule, Operator, ValueRule
-from sardonyx.ops.facts import Facts, Values, objects
+from sardonyx.ops.facts import DISCRETE, Facts, Values, objects
 from sardonyx.ops.values import cast_value, pointwise_value, symbolic_extreme
 
 __all__ = ["OPERATORS"]
@@ -129,9 +129,9 @@ def unknown_element(*_: Any) -> None:
 
 
 def clip_values(call: Call, output: Facts) -> Values | None:
-    """Bounds are inputs since opset 11; before it, only floats had them."""
+    """Bounds of integers, which are inputs; sizes are clamped so."""
     value = call.value(0)
-    if value is None or call.version < 11:
+    if value is None or output.dtype not in DISCRETE:
         return None
     elements = list(value.flat)
     for index, pick in ((1, "max"), (2, "min")):
@@ -140,7 +140,7 @@ def clip_values(call: Call, output: Facts) -> Values | None:
             if bound is None:
                 return None
             elements = [symbolic_extreme(pick, element, bound) for element in elements]
-    return None if None in elements else objects(elements, value.shape)
+    return objects(elements, value.shape)
 
 
 def where_values(call: Call, output: Facts) -> Values | None:

@@ -110,8 +110,8 @@ def expand_schema(
     function = ir.serde.deserialize_function(body)
     for name, attribute in schema.attributes.items():
         # The body may refer to attributes that the node leaves at their defaults.
-        if name not in function.attributes and attribute.default_value.type:
-            function.attributes.add(ir.serde.deserialize_attribute(attribute.default_value))
+        if attribute.default_value.type:
+            function.attributes[name] = ir.serde.deserialize_attribute(attribute.default_value)
     answers = call_function(walk, node, function, inputs, scope)
     return [
         answer if answer.shape is not None or answer.kind != "tensor" else old
