@@ -39,6 +39,14 @@ def same_shape(call: Call) -> list[Facts]:
     return [call.same()]
 
 
+def mean_variance(call: Call) -> list[Facts]:
+    """By default over batch and space of images."""
+    shape = call.input(0).shape
+    if shape is not None:
+        call.axes(call.ints_attr("axes") or (0, 2, 3), len(shape))
+    return [call.same()]
+
+
 def _channels(call: Call, shape: Shape | None) -> Size:
     """Batch normalisation: the second dimension, or one channel when there is none."""
     if shape is None:
@@ -110,6 +118,6 @@ OPERATORS = (
     Operator("RMSNormalization", "reduction", last_axis, cost=partial(per_element, 4)),
     Operator("GroupNormalization", "reduction", group_norm, cost=partial(per_element, 7)),
     Operator("LpNormalization", "reduction", last_axis, cost=partial(per_element, 3)),
-    Operator("MeanVarianceNormalization", "reduction", same_shape, cost=partial(per_element, 5)),
+    Operator("MeanVarianceNormalization", "reduction", mean_variance, cost=partial(per_element, 5)),
     Operator("LRN", "reduction", same_shape, cost=lrn_cost),
 )

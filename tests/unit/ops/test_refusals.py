@@ -54,6 +54,7 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any], str]] = [
     ("LayerNormalization", 17, [(2, 3), (3,)], {"axis": 2}, "axis 2 is outside"),
     ("BatchNormalization", 15, [(2, 3), (4,), (4,), (4,), (4,)], {}, "channels and input 1: 3 and 4"),
     ("GroupNormalization", 21, [(2, 6, 4), (6,), (6,)], {"num_groups": 4}, "6 channels do not divide into 4"),
+    ("MeanVarianceNormalization", 13, [(2, 3, 4)], {}, "axis 3 is outside the rank 3"),
     ("Softmax", 13, [(2, 3)], {"axis": 2}, "axis 2 is outside"),
     ("Reshape", 14, [(2, 3), [-1, -1]], {}, "two -1"),
     ("Reshape", 14, [(2, 3), [-2, 3]], {}, "the entry -2"),

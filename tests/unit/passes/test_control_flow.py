@@ -271,5 +271,7 @@ def test_an_operator_without_inference_is_walked_through_its_body(
     )
     inputs = "x" if op.startswith("Mean") else "x, s, s"
     attributes = "" if op.startswith("Mean") else "<num_groups=2>"
-    text = f"g (float[n, 6, h] x, float[6] s) => (float[] y) {{ y = {op}{attributes}({inputs}) }}"
-    assert outputs(text) == ["float[n, 6, h]"]
+    text = (
+        f"g (float[n, 6, h, w] x, float[6] s) => (float[] y) {{ y = {op}{attributes}({inputs}) }}"
+    )
+    assert outputs(text) == ["float[n, 6, h, w]"]
