@@ -17,7 +17,8 @@ from sardonyx.backends.reference.operator import Operator, make_operator, resolv
 from sardonyx.backends.reference.program import Block, Program, Step
 from sardonyx.backends.reference.selection import select_kernel
 from sardonyx.backends.reference.values import Value, stored_tensor
-from sardonyx.errors import LimitError, StructureError
+from sardonyx.errors import LimitError, SardonyxError, StructureError
+from sardonyx.model.source import describe, source_line
 
 __all__ = ["compile_model"]
 
@@ -173,9 +174,19 @@ class Compiler:
                 limit=MAX_NODES,
                 hint="The model's functions call each other too often.",
             )
-        operator = make_operator(resolve_references(node, context.bindings), context.opsets)
-        subgraphs, captured = self._subgraphs(operator, len(node.inputs), context)
-        selected = select_kernel(operator, subgraphs, self, context)
+        try:
+            operator = make_operator(resolve_references(node, context.bindings), context.opsets)
+            subgraphs, captured = self._subgraphs(operator, len(node.inputs), context)
+            selected = select_kernel(operator, subgraphs, self, context)
+        except (SardonyxError, RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            # An attribute is missing or not of the type that the operator needs.
+            raise StructureError(
+                f"cannot be prepared: {type(error).__name__}: {str(error)[:500]}",
+                where=describe(node),
+                source=source_line(node),
+            ) from error
         inputs = [None if value is None else slots.use(value) for value in node.inputs]
         inputs += [slots.use(value) for value in captured]
         return Step(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.aionnx_preview import load_op as load_preview
 from onnx.reference.ops.aionnx_preview_training import load_op as load_training
-from onnx.reference.ops.aionnxml import load_op as load_ml
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference.operator import Operator
@@ -21,15 +21,9 @@ __all__ = ["find_reference"]
 
 _LOADERS: dict[str, Callable[..., Any]] = {
     "": load_op,
-    "ai.onnx.ml": load_ml,
     "ai.onnx.preview": load_preview,
     "ai.onnx.preview.training": load_training,
 }
-
-# These keep what they parse on the instance while they run.
-_STATEFUL = frozenset(
-    {"RNN", "SVMClassifier", "SVMRegressor", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
-)
 
 
 def find_reference(operator: Operator) -> ReferenceCall | None:
@@ -49,7 +43,8 @@ class ReferenceCall:
     """Runs one node by a class of `onnx.reference`."""
 
     def __init__(self, operator: Operator, implementation: type[OpRun]) -> None:
-        self.implementation = implementation
+        self.operator = operator
+        self.scratch = _SCRATCH.get(operator.name)
         self.proto: onnx.NodeProto = ir.to_proto(operator.node)
         self.parameters = {
             "log": _silent,
@@ -59,15 +54,32 @@ class ReferenceCall:
             "existing_functions": {},
             "evaluator_cls": None,
         }
-        self._shared = None if operator.name in _STATEFUL else self._instance()
-
-    def _instance(self) -> OpRun:
-        return self.implementation(self.proto, self.parameters)
+        # None of the classes still in use writes to itself while it runs.
+        self.instance: OpRun = implementation(self.proto, self.parameters)
 
     def __call__(self, inputs: Sequence[Value], guard: Guard) -> Sequence[Any]:
-        instance = self._shared or self._instance()
-        results: Sequence[Any] = instance.run(*inputs)
+        if self.scratch is not None:
+            nbytes = self.scratch(self.operator, inputs)
+            guard.reserve(nbytes, self.operator.label)
+            guard.release(nbytes)
+        results: Sequence[Any] = self.instance.run(*inputs)
         return results
+
+
+def _attention_scratch(operator: Operator, inputs: Sequence[Value]) -> int:
+    """Bytes of the score matrix, which is held a few times over."""
+    query, key = inputs[:2]
+    past = inputs[4] if len(inputs) > 4 else None
+    if not isinstance(query, np.ndarray) or not isinstance(key, np.ndarray):
+        return 0
+    heads = query.shape[1] if query.ndim == 4 else int(operator.attributes.get("q_num_heads") or 1)
+    keys = key.shape[-2] + (past.shape[-2] if isinstance(past, np.ndarray) else 0)
+    scores: int = query.shape[0] * heads * query.shape[-2] * keys
+    return scores * max(query.dtype.itemsize, 4) * 5
+
+
+# Implementations that hold much more than their outputs while they run.
+_SCRATCH: dict[str, Callable[[Operator, Sequence[Value]], int]] = {"Attention": _attention_scratch}
 
 
 def _silent(pattern: str, *arguments: object) -> None:
