@@ -29,6 +29,7 @@ from sardonyx.model.contents import bodies_of, tensors_of
 from sardonyx.model.external_data import ExternalFiles
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.mapped import EmbeddedTensor, MappedFile, map_descriptor
+from sardonyx.model.message import check_message
 from sardonyx.model.names import quote, shorten
 from sardonyx.model.sparse_check import check_sparse_indices
 from sardonyx.model.stored import replace_tensors
@@ -73,6 +74,7 @@ def load(
     folder = Path(base_dir) if base_dir is not None else None
     try:
         if isinstance(source, onnx.ModelProto):
+            check_message(source, limits)
             parsed = _Parsed(source, owned=False)
         else:
             file = _read(source, limits)
@@ -84,9 +86,6 @@ def load(
         if error.where is None and isinstance(source, str | os.PathLike):
             error.where = f"file {quote(os.fspath(source))}"
         raise
-    except UnicodeDecodeError as error:  # of a ModelProto; other sources were checked as bytes
-        around = error.object[max(0, error.start - 20) : error.end + 20]
-        raise FormatError(f"text that is not UTF-8: …{around!r}….", where="model") from None
 
 
 def verify_files(model: ir.Model) -> None:
@@ -156,7 +155,9 @@ def _check_size(size: int, limits: Limits, where: str | None) -> None:
 def _parse(file: MappedFile, limits: Limits) -> _Parsed:
     data = memoryview(file.data)
     if is_text(data):
-        return _Parsed(parse_text(data, limits))
+        proto = parse_text(data, limits)
+        check_message(proto, limits)
+        return _Parsed(proto)
     lifted = lift_weights(data, limits)
     try:
         proto = onnx.ModelProto.FromString(lifted.skeleton)  # type: ignore[arg-type]
@@ -228,7 +229,7 @@ def _deserialize(proto: onnx.ModelProto) -> ir.Model:
         reason: BaseException = error
         while reason.__cause__ is not None:
             reason = reason.__cause__
-        if isinstance(reason, UnicodeDecodeError | MemoryError):
+        if isinstance(reason, MemoryError):
             raise reason from None
         raise StructureError(
             f"onnx_ir cannot build the graph: {shorten(str(reason))}.", where="model"

@@ -22,7 +22,7 @@ def name_of(node: onnx.NodeProto) -> str:
     """`Conv 'layer1.0'`; a node without a name goes by its first output: `Conv '→ y'`."""
     name = node.name or next((f"→ {o}" for o in node.output if o), "")
     domain = "" if node.domain in ("", "ai.onnx") else f"{_plain(node.domain)}::"
-    return f"{domain}{_plain(node.op_type)} {quote(name)}"
+    return f"{domain}{_plain(node.op_type or 'node')} {quote(name)}"
 
 
 def _plain(text: str) -> str:

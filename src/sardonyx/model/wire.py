@@ -25,12 +25,12 @@ import onnx
 from sardonyx.errors import FormatError, LimitError, StructureError
 from sardonyx.model.limits import Limits
 
-__all__ = ["TOKEN_BYTES", "Lifted", "lift_weights"]
+__all__ = ["TOKEN_BYTES", "Lifted", "Walk", "kind_of", "lift_weights"]
 
 TOKEN_BYTES = 16
 _SMALL = 4096  # weights under this size are not lifted
 _LARGE = 1 << 20  # tensors with more data than this must be worth it before they are parsed
-_DEEPEST = 100  # protobuf's own limit of messages inside messages
+_DEEPEST = 100  # messages around a message; protobuf's own limit
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
 Pieces = list[bytes | memoryview]
@@ -46,8 +46,8 @@ class Lifted:
 
 def lift_weights(data: memoryview, limits: Limits) -> Lifted:
     """Walk the message, refuse what breaks the limits, and take the large weights out."""
-    walk = _Walk(data, limits)
-    pieces = walk.message(0, len(data), _kind(onnx.ModelProto.DESCRIPTOR), lift=True)
+    walk = Walk(data, limits)
+    pieces = walk.message(0, len(data), kind_of(onnx.ModelProto.DESCRIPTOR), lift=True)
     if not walk.has_graph:
         raise FormatError(
             "this is not an ONNX model: it has no graph.", hint="Is it really an .onnx file?"
@@ -74,7 +74,7 @@ class _Kind(NamedTuple):
 
 
 @functools.cache
-def _kind(descriptor: Any) -> _Kind:
+def kind_of(descriptor: Any) -> _Kind:
     fields: dict[int, _Field] = {}
     for field in descriptor.fields:
         tag, once = field.number << 3, not field.is_repeated
@@ -109,7 +109,9 @@ def _run(head: bytes, wire_type: int, size: int) -> re.Pattern[bytes]:
     return re.compile(b"(?s:" + re.escape(head) + value + b"){1,4096}")
 
 
-class _Walk:
+class Walk:
+    """Goes through messages and adds up what they hold; any of them may be the one too many."""
+
     def __init__(self, data: memoryview, limits: Limits) -> None:
         self.weights: dict[bytes, tuple[int, int]] = {}
         self.has_graph = False
@@ -119,6 +121,11 @@ class _Walk:
         self._path = ["model"]
         self._graphs = -1  # graphs around the current message; the main graph is not counted
         self._fields = self._nodes = self._text = self._unknown = 0
+
+    def part(self, data: bytes, kind: _Kind, path: list[str]) -> None:
+        """Walk a message that stands alone, but belongs somewhere."""
+        self._data, self._path, self._graphs = memoryview(data), path, path.count("graph") - 1
+        self.message(0, len(data), kind, lift=False)
 
     def message(self, start: int, end: int, kind: _Kind, *, lift: bool) -> Pieces | None:  # noqa: C901
         """Walk one message and those inside it; what is left when weights were lifted, or None.
@@ -176,7 +183,7 @@ class _Walk:
             elif holds == _DIMS:
                 dims.append((value, at))
             else:
-                if at < end and data[at] == tag and size < 0x80:
+                if not once and at < end and data[at] == tag and size < 0x80:
                     at = self._skip_run(bytes(data[first:value]), wire_type, size, at, end)
                 if holds != _SCALARS:
                     payload += at - value
@@ -190,11 +197,9 @@ class _Walk:
         return [*pieces, data[rest:end]] if pieces else None
 
     def _enter(self, field: _Field, start: int, end: int, lift: bool) -> Pieces | None:
-        kind = _kind(field.message)
+        kind = kind_of(field.message)
         graphs = self._graphs
         self._path.append(field.name)
-        if len(self._path) > _DEEPEST:
-            raise self._over("messages inside each other", len(self._path), _DEEPEST, "protobuf's")
         if kind.name == "GraphProto":
             self.has_graph |= self._path == ["model", "graph"]
             self._graphs += 1
@@ -209,6 +214,10 @@ class _Walk:
                 raise self._over("nodes", self._nodes, self._limits.nodes, "Limits.nodes")
         elif kind.name in ("SparseTensorProto", "TrainingInfoProto"):
             lift = False  # these are kept as messages, and must be whole
+        if len(self._path) > _DEEPEST + 1:
+            raise self._over(
+                "messages inside each other", len(self._path) - 1, _DEEPEST, "protobuf's"
+            )
         new = self.message(start, end, kind, lift=lift) if end > start else None
         self._path.pop()
         self._graphs = graphs
