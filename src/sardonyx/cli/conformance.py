@@ -29,12 +29,13 @@ def conformance(
         Path | None, typer.Option(help="Write the page by operator to this file.")
     ] = None,
 ) -> None:
-    """Run the official ONNX test suite through Session, and say what passed, where, and why not.
+    """Run the official ONNX test suite.
 
-    Exit code 1 when a case fails.
+    Every case goes through Session; the table says what passed, where it ran, and why not. Exit code 1
+    when a case fails.
 
+    \b
     Example:
-
         sardonyx conformance "attention|resize" --kind node
     """
     from sardonyx.comparison.conformance import KINDS, Conformance, Result, load_cases, run_cases

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["inspect", "show_inspection"]
 
 _MOST_METADATA = 8
+_MOST_SHAPE, _MOST_COST, _MOST_TOTAL = (
+    60,
+    32,
+    160,
+)  # characters; the JSON has every expression whole
 _WIDE = 100  # columns of a terminal from which there is room for everything
 
 
@@ -156,7 +161,8 @@ def _nodes(title: str, rows: Sequence[NodeRow], console: Console) -> Table:
         indent = "  " if row.inside else ""
         node = Text(f"{indent}{plain(row.op)} ", style="bold")
         node.append(shorten(row.name, 32), style="not bold")
-        node.append(f"\n{indent}  {plain('; '.join(row.outputs))}", style="not bold cyan")
+        outputs = shorten("; ".join(row.outputs), _MOST_SHAPE)
+        node.append(f"\n{indent}  {outputs}", style="not bold cyan")
         if row.source:
             node.append(f"  {plain(row.source)}", style="not bold blue")
         costs = {
@@ -164,7 +170,7 @@ def _nodes(title: str, rows: Sequence[NodeRow], console: Console) -> Table:
             "FLOP": size_label(row.flops),
             "moved": size_label(row.bytes_moved, "B"),
         }
-        table.add_row(node, *(text(costs[name]) for name in columns))
+        table.add_row(node, *(text(shorten(costs[name], _MOST_COST)) for name in columns))
     return table
 
 
@@ -172,7 +178,8 @@ def _totals(found: Inspection) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
 
-    from sardonyx.cli.console import size_label, text
+    from sardonyx.cli.console import shorten, size_label, text
+    from sardonyx.sizes import symbols
 
     totals = found.totals
     grid = Table.grid(padding=(0, 2))
@@ -180,11 +187,18 @@ def _totals(found: Inspection) -> RenderableType:
     grid.add_column(overflow="fold")
     at = ", ".join(f"{name}={value}" for name, value in found.dims.items())
     grid.add_row("One run" + (f" at {at}" if at else ""), "")
-    grid.add_row("  multiply-adds", text(size_label(totals.macs, "MAC")))
-    grid.add_row("  other work", text(size_label(totals.flops, "FLOP")))
-    grid.add_row("  read", text(size_label(totals.bytes_read, "B")))
-    grid.add_row("  written", text(size_label(totals.bytes_written, "B")))
+    for label, size, unit in (
+        ("multiply-adds", totals.macs, "MAC"),
+        ("other work", totals.flops, "FLOP"),
+        ("read", totals.bytes_read, "B"),
+        ("written", totals.bytes_written, "B"),
+    ):
+        grid.add_row(f"  {label}", text(shorten(size_label(size, unit), _MOST_TOTAL)))
     notes: list[RenderableType] = [grid]
+    open_dims = sorted(symbols(totals.macs) | symbols(totals.bytes_read))
+    if open_dims:
+        names = " ".join(f"--dim {shorten(name, 40)}=N" for name in open_dims[:4])
+        notes.append(text(f"For numbers instead of expressions: {names}", "dim"))
     if totals.unknown:
         notes.append(
             text(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-import math
 import os
 import platform
 import shutil
@@ -15,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sardonyx.inspection.machine import (
+from sardonyx.options import Environment, read_environment
+from sardonyx.runtime.machine import (
     ROOT,
     Cpu,
     cpu_quota,
@@ -23,8 +23,9 @@ from sardonyx.inspection.machine import (
     memory_limit,
     process_cpus,
     read_cpu,
+    usable_cores,
+    usable_memory,
 )
-from sardonyx.options import Environment, read_environment
 
 __all__ = ["CacheFolder", "Compiler", "Cores", "Diagnosis", "Library", "Memory", "diagnose"]
 
@@ -149,15 +150,11 @@ def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagn
 
 
 def _cores(cpu: Cpu, root: Path) -> Cores:
-    affinity, quota = process_cpus(), cpu_quota(root)
-    usable = affinity if quota is None else min(affinity, max(1, math.ceil(quota)))
-    return Cores(cpu.total, affinity, quota, usable)
+    return Cores(cpu.total, process_cpus(), cpu_quota(root), usable_cores(root))
 
 
 def _memory(root: Path) -> Memory:
-    total, limit = machine_memory(root), memory_limit(root)
-    known = [size for size in (total, limit) if size is not None]
-    return Memory(total, limit, min(known, default=None))
+    return Memory(machine_memory(root), memory_limit(root), usable_memory(root))
 
 
 def _compiler(settings: Environment) -> Compiler:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import onnx_ir as ir
@@ -39,6 +39,7 @@ from sardonyx.sizes import Size, symbols
 
 __all__ = ["inspect"]
 
+_WEIGHT = 64  # elements from which a Constant is a weight and not a number of the arithmetic
 _CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
 
 
@@ -188,23 +189,36 @@ def _facts_text(facts: Facts, dims: Mapping[str, int]) -> str:
 
 
 def _weights(model: ir.Model) -> tuple[WeightRow, ...]:
-    """Initializers by element type, the largest first; a tensor that two names share counts once."""
+    """Weights by element type, the largest first; a tensor that two names share counts once.
+
+    Initializers, and what exporters like Paddle's put into Constant nodes, from 64 elements on.
+    """
     seen: set[int] = set()
     tensors: Counter[str] = Counter()
     elements: Counter[str] = Counter()
     stored: Counter[str] = Counter()
-    for graph in model.graphs():
-        for value in graph.initializers.values():
-            tensor = value.const_value
-            if tensor is None or id(tensor) in seen:
-                continue
-            seen.add(id(tensor))
-            name = tensor.dtype.name.lower()
-            tensors[name] += 1
-            elements[name] += tensor.size
-            stored[name] += tensor.nbytes if tensor.dtype != ir.DataType.STRING else 0
+    for tensor in _stored_tensors(model):
+        if id(tensor) in seen:
+            continue
+        seen.add(id(tensor))
+        name = tensor.dtype.name.lower()
+        tensors[name] += 1
+        elements[name] += tensor.size
+        stored[name] += tensor.nbytes if tensor.dtype != ir.DataType.STRING else 0
     names = sorted(tensors, key=lambda name: (-stored[name], name))
     return tuple(WeightRow(n, tensors[n], elements[n], stored[n]) for n in names)
+
+
+def _stored_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                yield value.const_value
+    bodies: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for node in (n for body in bodies for n in body.all_nodes() if n.op_type == "Constant"):
+        attribute = node.attributes.get("value")
+        if attribute is not None and not attribute.is_ref() and attribute.value.size >= _WEIGHT:
+            yield attribute.value
 
 
 def _operators(model: ir.Model) -> dict[str, int]:

@@ -1,49 +1,194 @@
-"""What this process may really use: cores under affinity and cgroup quota, memory under cgroup limit."""
+"""What the machine has, and how much of it this process may use. Read from /proc and /sys; nothing is run.
+
+Every function takes the root folder, so that another machine's files can be looked at.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import platform
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["usable_cores", "usable_memory"]
+__all__ = [
+    "Cpu",
+    "cpu_quota",
+    "machine_memory",
+    "memory_limit",
+    "process_cpus",
+    "read_cpu",
+    "usable_cores",
+    "usable_memory",
+]
 
-_CGROUP = Path("/sys/fs/cgroup")
+ROOT = Path("/")
+
+# What matters to kernels, by what the kernel calls it in /proc/cpuinfo.
+_X86 = {
+    "sse4_2": "SSE4.2",
+    "avx": "AVX",
+    "f16c": "F16C",
+    "fma": "FMA",
+    "avx2": "AVX2",
+    "avx_vnni": "AVX-VNNI",
+    "avx512f": "AVX-512F",
+    "avx512bw": "AVX-512BW",
+    "avx512dq": "AVX-512DQ",
+    "avx512vl": "AVX-512VL",
+    "avx512_vnni": "AVX-512 VNNI",
+    "avx512_bf16": "AVX-512 BF16",
+    "avx512_fp16": "AVX-512 FP16",
+    "amx_tile": "AMX",
+    "amx_int8": "AMX INT8",
+    "amx_bf16": "AMX BF16",
+    "amx_fp16": "AMX FP16",
+}
+_ARM = {
+    "asimd": "NEON",
+    "neon": "NEON",
+    "asimdhp": "FP16",
+    "asimddp": "DOTPROD",
+    "i8mm": "I8MM",
+    "bf16": "BF16",
+    "sve": "SVE",
+    "sve2": "SVE2",
+    "sme": "SME",
+}
+_FEATURES = {"flags": _X86, "Features": _ARM}
+
+# ARM cores give numbers instead of a name: (implementer, part).
+_ARM_PARTS = {
+    ("0x41", "0xd03"): "ARM Cortex-A53",
+    ("0x41", "0xd08"): "ARM Cortex-A72",
+    ("0x41", "0xd0b"): "ARM Cortex-A76",
+    ("0x41", "0xd0c"): "ARM Neoverse N1",
+    ("0x41", "0xd40"): "ARM Neoverse V1",
+    ("0x41", "0xd49"): "ARM Neoverse N2",
+    ("0x41", "0xd4f"): "ARM Neoverse V2",
+    ("0x61", "0x022"): "Apple M1",
+    ("0x61", "0x032"): "Apple M2",
+}
 
 
-def usable_cores(cgroup: Path = _CGROUP) -> int:
-    """CPUs the scheduler may give us: the affinity mask, cut by the cgroup's quota."""
+@dataclass(frozen=True)
+class Cpu:
+    """The processor: its model, its logical CPUs, and the vector features worth knowing."""
+
+    model: str
+    total: int
+    features: tuple[str, ...]
+
+
+def read_cpu(root: Path = ROOT) -> Cpu:
+    """The processor as Linux describes it; elsewhere what Python knows, without features."""
+    fields: dict[str, str] = {}
+    total = 0
+    for line in _lines(root / "proc/cpuinfo"):
+        key, colon, value = line.partition(":")
+        if colon:
+            total += key.strip() == "processor"
+            fields.setdefault(key.strip(), value.strip())
+    found: list[str] = []
+    for field, names in _FEATURES.items():
+        flags = set(fields.get(field, "").split())
+        found += [shown for flag, shown in names.items() if flag in flags]
+    part = (fields.get("CPU implementer", ""), fields.get("CPU part", ""))
+    model = fields.get("model name") or _ARM_PARTS.get(part) or " ".join(filter(None, part))
+    return Cpu(
+        model=model or platform.processor() or platform.machine() or "unknown",
+        total=total or os.cpu_count() or 1,
+        features=tuple(dict.fromkeys(found)),
+    )
+
+
+def process_cpus() -> int:
+    """CPUs in this process's affinity mask."""
     if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    quota = _quota(cgroup)
-    return max(1, min(cores, math.ceil(quota))) if quota else cores
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def _quota(cgroup: Path) -> float | None:
-    unified = _words(cgroup / "cpu.max")  # cgroup v2: "200000 100000" or "max 100000"
-    if len(unified) == 2 and unified[0].isdigit():
-        return int(unified[0]) / int(unified[1])
-    quota = _words(cgroup / "cpu" / "cpu.cfs_quota_us")  # cgroup v1
-    period = _words(cgroup / "cpu" / "cpu.cfs_period_us")
-    if quota and period and quota[0].isdigit() and period[0].isdigit():
-        return int(quota[0]) / int(period[0])
-    return None
+def usable_cores(root: Path = ROOT) -> int:
+    """CPUs the scheduler may give us: the affinity mask, cut by the control group's quota."""
+    quota = cpu_quota(root)
+    return process_cpus() if quota is None else min(process_cpus(), max(1, math.ceil(quota)))
 
 
-def usable_memory(cgroup: Path = _CGROUP) -> int:
-    """Bytes of memory this process may have: the machine's, cut by the cgroup's limit."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        words = _words(cgroup / name)
-        if words and words[0].isdigit():
-            memory = min(memory, int(words[0]))
-    return memory
+def usable_memory(root: Path = ROOT) -> int | None:
+    """Bytes this process may have: the machine's, cut by the control group's limit."""
+    known = [size for size in (machine_memory(root), memory_limit(root)) if size is not None]
+    return min(known, default=None)
+
+
+def cpu_quota(root: Path = ROOT) -> float | None:
+    """CPUs that the control group grants, as 1.5; None without a quota. The tightest of all levels."""
+    quotas: list[float] = []
+    for group in _groups(root, "cpu"):
+        unified = _words(group / "cpu.max")  # version 2: "150000 100000", or "max 100000"
+        if len(unified) == 2 and unified[0].isdigit():
+            quotas.append(int(unified[0]) / int(unified[1]))
+        quota = _words(group / "cpu.cfs_quota_us")  # version 1: -1 is no quota
+        period = _words(group / "cpu.cfs_period_us")
+        if quota and period and quota[0].isdigit() and period[0].isdigit():
+            quotas.append(int(quota[0]) / int(period[0]))
+    return min(quotas, default=None)
+
+
+def memory_limit(root: Path = ROOT) -> int | None:
+    """Bytes that the control group grants; None without a limit. The tightest of all levels."""
+    limits: list[int] = []
+    for group in _groups(root, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            words = _words(group / name)
+            if words and words[0].isdigit():
+                limits.append(int(words[0]))
+    total = machine_memory(root)
+    # Version 1 says "no limit" with a number near 2^63.
+    return min((limit for limit in limits if total is None or limit < total), default=None)
+
+
+def machine_memory(root: Path = ROOT) -> int | None:
+    """Bytes of memory in the machine."""
+    for line in _lines(root / "proc/meminfo"):
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _groups(root: Path, controller: str) -> list[Path]:
+    """The folders of this process's control group and all above it, version 1 and 2.
+
+    /proc/self/cgroup has a line a hierarchy: `4:memory:/a/b`, and `0::/a/b` for version 2. In a
+    container the path is often that of the host, and only the mounted root is there.
+    """
+    mounted = root / "sys/fs/cgroup"
+    found: list[Path] = [mounted, mounted / controller]
+    for line in _lines(root / "proc/self/cgroup"):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0":
+            base = mounted
+        elif controller in controllers.split(","):
+            base = (
+                mounted / controllers if (mounted / controllers).is_dir() else mounted / controller
+            )
+        else:
+            continue
+        parts = [part for part in path.strip().split("/") if part and part != ".."]
+        found += [base.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text().split()
-    except OSError:
-        return []
+    return " ".join(_lines(path)).split()

@@ -81,7 +81,7 @@ class Session:
         if fallback == "refuse":
             _check_fallback(self._placement)
         self._program = reference.compile_model(self._model)
-        self._byte_budget = byte_budget if byte_budget is not None else usable_memory() * 4 // 5
+        self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
         self._fixed_dims = dict(fixed_dims or {})
         graph = self._model.graph
         self._ports = tuple(
@@ -148,6 +148,11 @@ class Session:
         return Guard(
             byte_budget if byte_budget is not None else self._byte_budget, deadline, cancel
         )
+
+
+def _default_budget() -> int | None:
+    memory = usable_memory()
+    return None if memory is None else memory * 4 // 5
 
 
 def _nodes(model: ir.Model) -> list[ir.Node]:

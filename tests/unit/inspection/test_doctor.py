@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sardonyx.inspection.doctor import diagnose
-from sardonyx.inspection.machine import cpu_quota, machine_memory, memory_limit, read_cpu
 from sardonyx.options import Environment, read_environment
+from sardonyx.runtime.machine import cpu_quota, machine_memory, memory_limit, read_cpu
 
 XEON = """\
 processor : 0
