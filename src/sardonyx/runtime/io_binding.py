@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from sardonyx.errors import InputError
-
-if TYPE_CHECKING:
-    from sardonyx.runtime.inference_session import InferenceSession
+from sardonyx.runtime.session import Session
 
 __all__ = ["IOBinding", "OrtValue"]
 
@@ -94,8 +92,8 @@ class OrtValue:
 class IOBinding:
     """Inputs and outputs bound once, used by `run_with_iobinding` as often as wanted."""
 
-    def __init__(self, session: InferenceSession) -> None:
-        self._session = session
+    def __init__(self, session: Any) -> None:
+        self._session: Session = getattr(session, "session", session)  # an InferenceSession has one
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Array | None] = {}  # None: the session makes the array
         self._results: list[OrtValue] = []
@@ -140,7 +138,7 @@ class IOBinding:
 
     def run(self, **options: Any) -> None:
         """Run the session on what is bound, and put the answers where they are wanted."""
-        answers = self._session.session.run(list(self._outputs), self._inputs, **options)
+        answers = self._session.run(list(self._outputs), self._inputs, **options)
         results: list[OrtValue] = []
         for (name, target), answer in zip(self._outputs.items(), answers, strict=True):
             if target is None:
