@@ -56,7 +56,7 @@ def schema_body(schema: Schema) -> ir.Function:
 
 def contextual_body(schema: Schema, operator: Operator, inputs: Sequence[Value]) -> ir.Function:
     """The body of an operator whose definition depends on the types of its inputs."""
-    node = ir.to_proto(operator.node)
+    node = ir.serde.serialize_node(operator.node)
     del node.input[:]
     node.input.extend("" if value is None else f"input_{i}" for i, value in enumerate(inputs))
     types = [_type_proto(value).SerializeToString() for value in inputs]

@@ -45,7 +45,7 @@ class ReferenceCall:
     def __init__(self, operator: Operator, implementation: type[OpRun]) -> None:
         self.operator = operator
         self.scratch = _SCRATCH.get(operator.name)
-        self.proto: onnx.NodeProto = ir.to_proto(operator.node)
+        self.proto: onnx.NodeProto = ir.serde.serialize_node(operator.node)
         self.parameters = {
             "log": _silent,
             "opsets": {operator.domain: operator.version},
@@ -75,7 +75,7 @@ def _attention_scratch(operator: Operator, inputs: Sequence[Value]) -> int:
     heads = query.shape[1] if query.ndim == 4 else int(operator.attributes.get("q_num_heads") or 1)
     keys = key.shape[-2] + (past.shape[-2] if isinstance(past, np.ndarray) else 0)
     scores: int = query.shape[0] * heads * query.shape[-2] * keys
-    return scores * max(query.dtype.itemsize, 4) * 5
+    return scores * max(int(query.dtype.itemsize), 4) * 5
 
 
 # Implementations that hold much more than their outputs while they run.

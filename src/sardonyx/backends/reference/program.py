@@ -104,30 +104,30 @@ def run_step(step: Step, slots: list[Value], held: dict[int, int], guard: Guard)
     operator = step.operator
     guard.check(operator.label)
     inputs = [None if slot is None else slots[slot] for slot in step.inputs]
-    expected = 0
+    reserved = 0
     try:
         if step.predicts:
             expected = predict_bytes(operator, inputs)
             guard.reserve(expected, operator.label)
+            reserved = expected
         results = [freeze(normalize(value)) for value in step.kernel(inputs, guard)]
     except SardonyxError as error:
-        guard.release(expected)
         _place(error, operator)
         raise
     except MemoryError as error:
-        guard.release(expected)
         raise RunError(
             "the machine has no memory for this", where=operator.label, source=operator.source
         ) from error
     except Exception as error:
-        guard.release(expected)
         raise _explained(error, operator, inputs) from error
-    guard.release(expected)
+    finally:
+        guard.release(reserved)
     for slot, value in zip(step.outputs, results, strict=False):
         if slot is not None:
+            nbytes = byte_count(value)
+            guard.reserve(nbytes, operator.label)
+            held[slot] = nbytes
             slots[slot] = value
-            held[slot] = byte_count(value)
-            guard.reserve(held[slot], operator.label)
 
 
 def _place(error: SardonyxError, operator: Operator) -> None:
