@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 import transformers
 from torch import Tensor, nn
+from transformers.initialization import no_init_weights
 from transformers.models.vit.modeling_vit import ViTEmbeddings
 from transformers.models.whisper.modeling_whisper import WhisperEncoder
 from transformers.pytorch_utils import Conv1D
@@ -147,7 +148,8 @@ def efficientnet_b0() -> nn.Module:
 class Bert(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.model = transformers.BertModel(transformers.BertConfig())
+        with no_init_weights():  # seconds of drawing weights that `seed_weights` replaces
+            self.model = transformers.BertModel(transformers.BertConfig())
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor
@@ -159,7 +161,9 @@ class Bert(nn.Module):
 class Gpt2(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.model = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+        with no_init_weights():
+            self.model = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+        self.model.tie_weights()  # left out above as well: one table embeds tokens and scores them
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         return self.model(input_ids, attention_mask=attention_mask).logits
@@ -186,7 +190,8 @@ class Vit(nn.Module):
     def __init__(self, *, any_size: bool = False) -> None:
         super().__init__()
         config = transformers.ViTConfig(num_labels=1000)
-        self.model = transformers.ViTForImageClassification(config)
+        with no_init_weights():
+            self.model = transformers.ViTForImageClassification(config)
         if any_size:
             self.model.vit.embeddings = ResizedPositions(config)
 
