@@ -113,7 +113,7 @@ def without_machine_paths(text: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="Train the digit classifier of the demo; write digits.onnx and digits.npz.",
-        epilog="example: python tools/train_digits.py --out /tmp/digits",
+        epilog="example: python tools/train_digits.py --out build/digits",
     )
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write into")
     out = parser.parse_args().out
