@@ -1,8 +1,10 @@
-"""Loading in a process of its own, where time and memory can be measured and a crash is only a failed test."""
+"""Loading in another process, where memory can be measured, and where a hang or a crash is only a failed test."""
 
 from __future__ import annotations
 
+import atexit
 import json
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,31 +14,38 @@ MIB = 1 << 20
 BUDGET = 256 * MIB
 TIMEOUT = 60  # a hang, on the slowest of machines; how fast things are is not tested here
 
-_PRELUDE = """
-import json, resource, sys
+_WORKER = """
+import contextlib, json, os, pathlib, re, sys
 import onnx, onnx.parser, sardonyx as sx
 from sardonyx.errors import SardonyxError
-from sardonyx.model.opset import signature
+from sardonyx.model.stored import stored_tensors
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def memory(name):
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(name + r":\\s+(\\d+) kB", status)[1]) * 1024
 
-sx.load('<ir_version: 10, opset_import: ["" : 20]> g (float[1] x) => (float[1] y) { y = Identity(x) }')
-before = peak()
-said = {}
-try:
+TINY = '<ir_version: 10, opset_import: ["" : 20]> g (float[1] x) => (float[1] y) { y = Identity(x) }'
+sx.load(TINY)
+for line in sys.stdin:
+    job = json.loads(line)
+    with contextlib.suppress(OSError):
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before, said = memory("VmHWM"), {}
+    try:
+        exec(job["script"], dict(globals(), arguments=job["arguments"]))
+    except SardonyxError as error:
+        said = dict(kind=type(error).__name__, text=str(error), where=error.where,
+                    value=str(error.value), limit=str(error.limit))
+    except BaseException as error:
+        said = dict(kind=type(error).__name__, text=repr(error))
+    print(json.dumps(dict(said, growth=memory("VmHWM") - before)), flush=True)
 """
-_POSTLUDE = """
-except SardonyxError as error:
-    said = dict(kind=type(error).__name__, text=str(error), where=error.where,
-                value=str(error.value), limit=str(error.limit))
-print(json.dumps(dict(said, growth=peak() - before)))
-"""
+_workers: list[subprocess.Popen[str]] = []  # one, which serves test after test until it dies
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a process said: the error by its class, or an empty kind, and how much memory it took."""
+    """What came of a script: the error by its class, or an empty kind, and how much memory it took."""
 
     growth: int
     kind: str = ""
@@ -47,21 +56,41 @@ class Outcome:
 
 
 def run_bounded(script: str, *arguments: str | Path) -> Outcome:
-    """Run the lines of a script; they see `sx`, `onnx` and `sys.argv`."""
-    body = "\n".join(f"    {line}" for line in script.strip().splitlines())
-    done = subprocess.run(
-        [sys.executable, "-c", _PRELUDE + body + _POSTLUDE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
+    """Run a script; it sees `sx`, `onnx`, `os`, `stored_tensors`, `SardonyxError` and `arguments`."""
+    if not _workers:
+        _workers.append(
+            subprocess.Popen(
+                [sys.executable, "-c", _WORKER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+    worker = _workers[0]
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(
+        json.dumps({"script": script, "arguments": list(map(str, arguments))}) + "\n"
     )
-    assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[-2000:]}"
-    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+    worker.stdin.flush()
+    ready, _, _ = select.select([worker.stdout], [], [], TIMEOUT)
+    answer = worker.stdout.readline() if ready else ""
+    if not answer:
+        _stop()
+    assert answer, "the process hung" if not ready else f"the process died: {worker.returncode}"
+    return Outcome(**json.loads(answer))
 
 
 def load_bounded(path: Path, within: int = BUDGET) -> Outcome:
     """Load a file; whatever comes of it, it stays within the memory budget."""
-    outcome = run_bounded("sx.load(sys.argv[1])", path)
+    outcome = run_bounded("sx.load(arguments[0])", path)
     assert outcome.growth < within, f"{outcome.growth / MIB:.0f} MiB"
     return outcome
+
+
+@atexit.register
+def _stop() -> None:
+    while _workers:
+        worker = _workers.pop()
+        worker.kill()
+        worker.communicate()
