@@ -159,12 +159,24 @@ def _slice_unknown(call: Call, shape: Shape) -> Shape:
     return tuple(call.fresh(axis) if axis in cut else dim for axis, dim in enumerate(shape))
 
 
+def slice_range(dim: int, start: int, end: int, step: int) -> range:
+    """The positions that a slice takes.
+
+    As Python's, but for one case: going backwards, a start before the front is clamped to it, so
+    that the first element is still taken.
+    """
+    low, high = (0, dim) if step > 0 else (-1, dim - 1)
+    first = min(max(start + dim if start < 0 else start, 0), high)
+    last = min(max(end + dim if end < 0 else end, low), high)
+    return range(first, last, step)
+
+
 def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
-    """len(range(dim)[start:end:step]) as an expression; None when signs are not known."""
+    """How many elements a slice takes, as an expression; None when signs are not known."""
     if not isinstance(step, int):
         return None
     if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
-        return len(range(dim)[start:end:step])
+        return len(slice_range(dim, start, end, step))
     if step < 0:
         return _backward_length(dim, start, end, step)
     begin, stop = _position(start, dim), _position(end, dim)
@@ -202,12 +214,11 @@ def slice_values(call: Call, output: Facts) -> Values | None:
     plan = slice_plan(call, value.ndim)
     if plan is None:
         return None
-    cuts = [slice(None)] * value.ndim
     for axis, start, end, step in plan:
         if any(isinstance(bound, Expr) for bound in (start, end, step)):
             return None
-        cuts[axis] = slice(start, end, step)
-    return value[tuple(cuts)]
+        value = value.take(slice_range(value.shape[axis], start, end, step), axis)
+    return value
 
 
 def taking(call: Call, outputs: Sequence[Facts]) -> Cost:

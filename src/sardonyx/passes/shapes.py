@@ -53,15 +53,10 @@ class Shapes:
 
     def write_back(self, model: ir.Model) -> None:
         """Write types and shapes into the model's own values, symbolic sizes as dim_param text."""
-        for value, facts in self._facts.items():
-            kind = _ir_type(facts)
-            if kind is not None:
-                value.type = kind
-                innermost = facts
-                while innermost.element is not None and innermost.kind in ("sequence", "optional"):
-                    innermost = innermost.element
-                if innermost.shape is not None:
-                    value.shape = ir.Shape([_dim(size) for size in innermost.shape])
+        for graph in (model.graph, *model.graph.subgraphs()):
+            for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
+                if value in self._facts:
+                    _write(value, self._facts[value])
 
 
 def infer_shapes(model: ir.Model) -> Shapes:
@@ -112,6 +107,17 @@ def _declared_input(value: ir.Value, taken: set[str | None]) -> Facts:
     if declared.shape is None and value.const_value is not None:
         return Facts("tensor", declared.dtype, facts_of_tensor(value.const_value).shape)
     return declared
+
+
+def _write(value: ir.Value, facts: Facts) -> None:
+    kind = _ir_type(facts)
+    if kind is None:
+        return
+    value.type = kind
+    while facts.element is not None and facts.kind in ("sequence", "optional"):
+        facts = facts.element
+    if facts.shape is not None:
+        value.shape = ir.Shape([None if size == VARYING else _dim(size) for size in facts.shape])
 
 
 def _ir_type(facts: Facts) -> ir.TypeProtocol | None:

@@ -53,9 +53,12 @@ class Walk:
 
     def skip(self, graph: ir.Graph, scope: Scope) -> None:
         """Nothing is known about what a graph that was not walked to its end computes."""
-        for node in graph.all_nodes():
-            for value in node.outputs:
+        for part in (graph, *graph.subgraphs()):
+            for value in (*part.inputs, *(v for node in part for v in node.outputs)):
                 scope.facts.setdefault(value, unknown())
+            for value in part.initializers.values():
+                if value.const_value is not None:
+                    scope.facts.setdefault(value, facts_of_tensor(value.const_value))
 
     def node(self, node: ir.Node, scope: Scope) -> None:
         inputs = [
@@ -75,6 +78,9 @@ class Walk:
         rule = control_flow.RULES.get(node.op_type) if domain in control_flow.DOMAINS else None
         if rule is not None:
             return rule(self, node, inputs, scope)
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+                self.skip(attribute.value, scope)  # what it is fed, only its operator knows
         version = scope.versions.get(domain)
         if version is None:
             return [unknown()] * len(node.outputs)

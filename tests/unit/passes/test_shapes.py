@@ -186,6 +186,27 @@ def test_write_back_survives_a_round_trip() -> None:
         assert before.of(named(found, name)) == after.of(named(again, name))
 
 
+def test_values_inside_an_unknown_operators_subgraph_are_unknown() -> None:
+    text = """g (float[n] x) => (float[] y) {
+        y = my.Repeat (x) <body = b (float[] v) => (float[] w) { w = Relu(v) }>
+    }"""
+    found = model('<ir_version: 10, opset_import: ["": 21, "my": 1]>\n' + text)
+    shapes = infer_shapes(found)
+    (body,) = found.graph.subgraphs()
+    assert str(shapes.of(body.inputs[0])) == "?[...]"
+    assert str(shapes.of(body.outputs[0])) == "?[...]"
+
+
+def test_values_inside_functions_belong_to_their_callers() -> None:
+    text = """g (float[n] x) => (float[] y) { y = my.f(x) }
+    <domain: "my", opset_import: ["": 21]> f (v) => (w) { w = Relu(v) }"""
+    found = model('<ir_version: 10, opset_import: ["": 21, "my": 1]>\n' + text)
+    shapes = infer_shapes(found)
+    (function,) = found.functions.values()
+    with pytest.raises(KeyError):
+        shapes.of(function.outputs[0])
+
+
 def test_a_chain_of_twenty_thousand_nodes_needs_no_recursion() -> None:
     x = ir.Value(name="x", shape=ir.Shape(["n", 4]), type=ir.TensorType(ir.DataType.FLOAT))
     nodes, value = [], x
