@@ -144,8 +144,14 @@ def stored_tensor(tensor: ir.TensorProtocol) -> Array | SparseTensor:
 
 
 def tensor_array(tensor: ir.TensorProtocol) -> Array:
-    """The elements of a tensor in a model; mapped files stay mapped."""
+    """The elements of a tensor in a model; mapped files stay mapped.
+
+    Except where the file's layout puts them at an odd address: numpy would copy those at every use, and
+    may sum them in another order than aligned ones.
+    """
     array = tensor.numpy()
+    if not array.flags.aligned:
+        array = array.copy()
     if tensor.dtype == ir.DataType.STRING:
         array = decode_strings(array.astype(object), f"tensor {tensor.name!r}")
     view = array.view()
