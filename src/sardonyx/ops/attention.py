@@ -12,6 +12,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import flops_per_input
 from sardonyx.sizes import Size, quotient
 
 __all__ = ["OPERATORS"]
@@ -142,12 +143,6 @@ def rotary(call: Call) -> list[Facts]:
     return [call.same()]
 
 
-def rotary_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """Each element is a product with cos and one with sin, added."""
-    count = call.input(0).elements
-    return moved(call.inputs, outputs, flops=None if count is None else count * 3)
-
-
 OPERATORS = (
     Operator("Attention", "contraction", attention, cost=attention_cost),
     Operator(
@@ -158,5 +153,5 @@ OPERATORS = (
         domain="ai.onnx.preview",
     ),
     Operator("LinearAttention", "contraction", linear_attention, cost=linear_cost),
-    Operator("RotaryEmbedding", "pointwise", rotary, cost=rotary_cost),
+    Operator("RotaryEmbedding", "pointwise", rotary, cost=flops_per_input(3)),
 )

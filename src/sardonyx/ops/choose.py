@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, as_array
+from sardonyx.ops.plain import data_decides, flops_per_input, move_all, move_first
 from sardonyx.sizes import Size
 
 __all__ = ["OPERATORS"]
@@ -94,10 +92,6 @@ def one_hot(call: Call) -> list[Facts]:
     return [call.out((*shape[:axis], size, *shape[axis:]))]
 
 
-def one_hot_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, 0, bytes_of(call.input(0)), bytes_of(outputs[0]))
-
-
 def reverse_sequence(call: Call) -> list[Facts]:
     shape, lengths = call.input(0).shape, call.need_rank(1, 1)
     if shape is not None:
@@ -116,27 +110,13 @@ def trilu(call: Call) -> list[Facts]:
     return [call.same()]
 
 
-def moving(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs, outputs)
-
-
-def comparing(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """At least one comparison for each input element."""
-    return moved(call.inputs, outputs, flops=call.input(0).elements)
-
-
-def suppression_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """Boxes are compared pairwise; how many pairs is in the data."""
-    return moved(call.inputs, outputs, flops=None)
-
-
 OPERATORS = (
-    Operator("TopK", "opaque", top_k, cost=comparing),
-    Operator("NonZero", "opaque", non_zero, cost=comparing),
-    Operator("Compress", "opaque", compress, cost=moving),
-    Operator("Unique", "opaque", unique, cost=comparing),
-    Operator("NonMaxSuppression", "opaque", non_max_suppression, cost=suppression_cost),
-    Operator("OneHot", "opaque", one_hot, cost=one_hot_cost),
-    Operator("ReverseSequence", "opaque", reverse_sequence, cost=moving),
-    Operator("Trilu", "opaque", trilu, cost=moving),
+    Operator("TopK", "opaque", top_k, cost=flops_per_input(1)),
+    Operator("NonZero", "opaque", non_zero, cost=flops_per_input(1)),
+    Operator("Compress", "opaque", compress, cost=move_all),
+    Operator("Unique", "opaque", unique, cost=flops_per_input(1)),
+    Operator("NonMaxSuppression", "opaque", non_max_suppression, cost=data_decides),
+    Operator("OneHot", "opaque", one_hot, cost=move_first),
+    Operator("ReverseSequence", "opaque", reverse_sequence, cost=move_all),
+    Operator("Trilu", "opaque", trilu, cost=move_all),
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator, ShapeRule
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import flops_per_input
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import Size, exact_div, product
 
@@ -136,30 +138,18 @@ def transpose_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     return moved(call.inputs, outputs, macs=macs, flops=flops)
 
 
-def first_weights_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return conv_cost(1, call, outputs)
-
-
-def qlinear_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return conv_cost(3, call, outputs)
-
-
 def causal_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     count, w = outputs[0].elements, call.shape(1)
     macs = None if count is None or w is None else count * w[2]
     return moved(call.inputs, outputs, macs=macs)
 
 
-def col2im_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs[:1], outputs, flops=call.input(0).elements)
-
-
 OPERATORS = (
-    Operator("Conv", "contraction", convolution(1), cost=first_weights_cost),
-    Operator("ConvInteger", "contraction", convolution(1), cost=first_weights_cost),
-    Operator("QLinearConv", "contraction", convolution(3), cost=qlinear_cost),
+    Operator("Conv", "contraction", convolution(1), cost=partial(conv_cost, 1)),
+    Operator("ConvInteger", "contraction", convolution(1), cost=partial(conv_cost, 1)),
+    Operator("QLinearConv", "contraction", convolution(3), cost=partial(conv_cost, 3)),
     Operator("ConvTranspose", "contraction", conv_transpose, cost=transpose_cost),
-    Operator("DeformConv", "contraction", deform_conv, cost=first_weights_cost),
+    Operator("DeformConv", "contraction", deform_conv, cost=partial(conv_cost, 1)),
     Operator("CausalConvWithState", "contraction", causal_conv, cost=causal_cost),
-    Operator("Col2Im", "opaque", col2im, cost=col2im_cost),
+    Operator("Col2Im", "opaque", col2im, cost=flops_per_input(1)),
 )

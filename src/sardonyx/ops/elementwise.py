@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,13 @@ from sardonyx.ops.arithmetic import (
 )
 from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, moved, total
-from sardonyx.ops.entry import CostRule, Operator, ValueRule
+from sardonyx.ops.costs import Cost, moved
+from sardonyx.ops.entry import Operator, ValueRule
 from sardonyx.ops.facts import DISCRETE, Facts, Values, objects
+from sardonyx.ops.plain import flops_per_input, flops_per_output, free, same_shape
 from sardonyx.ops.values import cast_value, pointwise_value, symbolic_extreme
 
 __all__ = ["OPERATORS"]
-
-
-def same_shape(call: Call) -> list[Facts]:
-    return [call.same()]
 
 
 def broadcasting(call: Call) -> list[Facts]:
@@ -147,30 +143,11 @@ def where_values(call: Call, output: Facts) -> Values | None:
     return pointwise_value(call, output, np.where, where_element)
 
 
-def per_element(flops: int, call: Call, outputs: Sequence[Facts]) -> Cost:
-    """`flops` operations for each element of the output."""
-    count = outputs[0].elements
-    return moved(call.inputs, outputs, flops=None if count is None else count * flops)
-
-
-def per_input_element(call: Call, outputs: Sequence[Facts]) -> Cost:
+def per_operand(call: Call, outputs: Sequence[Facts]) -> Cost:
     """One operation for each element, for every input past the first."""
     count = outputs[0].elements
     pairs = max(len(call.inputs) - 1, 1)
     return moved(call.inputs, outputs, flops=None if count is None else count * pairs)
-
-
-def dropout_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, total([outputs[0].elements]), *_moved_bytes(call, outputs))
-
-
-def _moved_bytes(call: Call, outputs: Sequence[Facts]) -> tuple[Any, Any]:
-    cost = moved(call.inputs[:1], outputs)
-    return cost.bytes_read, cost.bytes_written
-
-
-def element_cost(flops: int) -> CostRule:
-    return partial(per_element, flops)
 
 
 def values_of(name: str) -> ValueRule | None:
@@ -197,33 +174,32 @@ TWO_INPUTS = {
 MANY_INPUTS = ("Max", "Mean", "Min", "Sum")
 
 OPERATORS = (
-    Operator("Clip", "pointwise", same_shape, clip_values, element_cost(2)),
+    Operator("Clip", "pointwise", same_shape, clip_values, flops_per_output(2)),
     *(
-        Operator(name, "pointwise", same_shape, values_of(name), element_cost(flops))
+        Operator(name, "pointwise", same_shape, values_of(name), flops_per_output(flops))
         for name, flops in SAME_SHAPE.items()
     ),
     *(
-        Operator(name, "pointwise", broadcasting, values_of(name), element_cost(1), since=since)
+        Operator(name, "pointwise", broadcasting, values_of(name), flops_per_output(1), since=since)
         for name, since in TWO_INPUTS.items()
     ),
     *(
-        Operator(name, "pointwise", first_shape, values_of(name), element_cost(1), until=since - 1)
+        Operator(
+            name, "pointwise", first_shape, values_of(name), flops_per_output(1), until=since - 1
+        )
         for name, since in TWO_INPUTS.items()
         if since > 1
     ),
     *(
-        Operator(name, "pointwise", broadcasting, values_of(name), per_input_element, since=8)
+        Operator(name, "pointwise", broadcasting, values_of(name), per_operand, since=8)
         for name in MANY_INPUTS
     ),
-    *(
-        Operator(name, "pointwise", first_shape, None, per_input_element, until=7)
-        for name in MANY_INPUTS
-    ),
-    Operator("PRelu", "pointwise", prelu, cost=element_cost(2)),
-    Operator("SwiGLU", "pointwise", equal_shapes, cost=element_cost(5)),
-    Operator("Cast", "pointwise", cast, cast_values, element_cost(1)),
-    Operator("CastLike", "pointwise", cast_like, cast_values, element_cost(1)),
-    Operator("BitCast", "view", bit_cast),
-    Operator("Where", "pointwise", where, where_values, element_cost(1)),
-    Operator("Dropout", "pointwise", dropout, dropout_values, dropout_cost),
+    *(Operator(name, "pointwise", first_shape, None, per_operand, until=7) for name in MANY_INPUTS),
+    Operator("PRelu", "pointwise", prelu, cost=flops_per_output(2)),
+    Operator("SwiGLU", "pointwise", equal_shapes, cost=flops_per_output(5)),
+    Operator("Cast", "pointwise", cast, cast_values, flops_per_output(1)),
+    Operator("CastLike", "pointwise", cast_like, cast_values, flops_per_output(1)),
+    Operator("BitCast", "view", bit_cast, cost=free),
+    Operator("Where", "pointwise", where, where_values, flops_per_output(1)),
+    Operator("Dropout", "pointwise", dropout, dropout_values, flops_per_input(1)),
 )

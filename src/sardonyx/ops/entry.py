@@ -27,7 +27,7 @@ class Operator:
         kind: how it may be fused: pointwise, view, reduction, contraction or opaque.
         shapes: facts about the outputs from facts about the inputs; None asks onnx.
         values: the elements of the first output, where shape arithmetic needs them.
-        cost: what running it takes; None is the default of its kind.
+        cost: what running it takes; None is not known.
     """
 
     name: str

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of, moved, total
+from sardonyx.ops.costs import Cost, bytes_of, total
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Values, as_array
+from sardonyx.ops.plain import move_all
 
 __all__ = ["OPERATORS"]
 
@@ -138,10 +139,6 @@ def tensor_scatter(call: Call) -> list[Facts]:
     return [call.same()]
 
 
-def tensor_scatter_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs, outputs)
-
-
 OPERATORS = (
     Operator("Gather", "opaque", gather, gather_values, indexed_cost),
     Operator("GatherElements", "opaque", gather_elements, cost=indexed_cost),
@@ -149,5 +146,5 @@ OPERATORS = (
     Operator("Scatter", "opaque", scatter_elements, cost=scatter_cost),
     Operator("ScatterElements", "opaque", scatter_elements, cost=scatter_cost),
     Operator("ScatterND", "opaque", scatter_nd, cost=scatter_cost),
-    Operator("TensorScatter", "opaque", tensor_scatter, cost=tensor_scatter_cost),
+    Operator("TensorScatter", "opaque", tensor_scatter, cost=move_all),
 )

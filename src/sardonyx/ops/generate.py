@@ -13,6 +13,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, facts_of_tensor, objects
+from sardonyx.ops.plain import free
 from sardonyx.ops.values import as_ratio
 from sardonyx.ops.views import concrete_shape
 from sardonyx.sizes import Ratio, Size, max_of
@@ -154,10 +155,6 @@ def writing(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 def drawing(call: Call, outputs: Sequence[Facts]) -> Cost:
     return Cost(0, outputs[0].elements, 0, bytes_of(outputs[0]))
-
-
-def free(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost()
 
 
 OPERATORS = (

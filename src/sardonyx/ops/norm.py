@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import onnx_ir as ir
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, moved
+from sardonyx.ops.costs import Cost
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import flops_per_input, same_shape
 from sardonyx.sizes import Size
 
 __all__ = ["OPERATORS"]
@@ -33,10 +33,6 @@ def softmax(call: Call) -> list[Facts]:
 
 def last_axis(call: Call) -> list[Facts]:
     return along_axis(-1, call)
-
-
-def same_shape(call: Call) -> list[Facts]:
-    return [call.same()]
 
 
 def mean_variance(call: Call) -> list[Facts]:
@@ -98,26 +94,21 @@ def instance_norm(call: Call) -> list[Facts]:
     return [call.same()]
 
 
-def per_element(flops: int, call: Call, outputs: Sequence[Facts]) -> Cost:
-    count = call.input(0).elements
-    return moved(call.inputs, outputs, flops=None if count is None else count * flops)
-
-
 def lrn_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return per_element(2 * call.int_attr("size", 1) + 3, call, outputs)
+    return flops_per_input(2 * call.int_attr("size", 1) + 3)(call, outputs)
 
 
 # Operations for each element: statistics, normalising, scale and shift.
 OPERATORS = (
-    Operator("Softmax", "reduction", softmax, cost=partial(per_element, 5)),
-    Operator("LogSoftmax", "reduction", softmax, cost=partial(per_element, 5)),
-    Operator("Hardmax", "reduction", softmax, cost=partial(per_element, 2)),
-    Operator("BatchNormalization", "pointwise", batch_norm, cost=partial(per_element, 2)),
-    Operator("InstanceNormalization", "reduction", instance_norm, cost=partial(per_element, 7)),
-    Operator("LayerNormalization", "reduction", layer_norm, cost=partial(per_element, 7)),
-    Operator("RMSNormalization", "reduction", last_axis, cost=partial(per_element, 4)),
-    Operator("GroupNormalization", "reduction", group_norm, cost=partial(per_element, 7)),
-    Operator("LpNormalization", "reduction", last_axis, cost=partial(per_element, 3)),
-    Operator("MeanVarianceNormalization", "reduction", mean_variance, cost=partial(per_element, 5)),
+    Operator("Softmax", "reduction", softmax, cost=flops_per_input(5)),
+    Operator("LogSoftmax", "reduction", softmax, cost=flops_per_input(5)),
+    Operator("Hardmax", "reduction", softmax, cost=flops_per_input(2)),
+    Operator("BatchNormalization", "pointwise", batch_norm, cost=flops_per_input(2)),
+    Operator("InstanceNormalization", "reduction", instance_norm, cost=flops_per_input(7)),
+    Operator("LayerNormalization", "reduction", layer_norm, cost=flops_per_input(7)),
+    Operator("RMSNormalization", "reduction", last_axis, cost=flops_per_input(4)),
+    Operator("GroupNormalization", "reduction", group_norm, cost=flops_per_input(7)),
+    Operator("LpNormalization", "reduction", last_axis, cost=flops_per_input(3)),
+    Operator("MeanVarianceNormalization", "reduction", mean_variance, cost=flops_per_input(5)),
     Operator("LRN", "reduction", same_shape, cost=lrn_cost),
 )

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of, moved, total
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values
+from sardonyx.ops.plain import move_all, move_first, move_taken
 from sardonyx.sizes import Expr, Size, at_least, ceil_div, max_of, min_of
 
 __all__ = ["OPERATORS"]
@@ -48,10 +48,6 @@ def concat_values(call: Call, output: Facts) -> Values | None:
     if len(known) < len(values):
         return None
     return np.concatenate(known, axis=call.int_attr("axis", 1))
-
-
-def joining(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs, outputs)
 
 
 # Split
@@ -101,10 +97,6 @@ def _even_split(call: Call, size: Size, count: int) -> list[Size]:
         call.fail(f"dimension of {size} does not split into {count} equal parts")
     part = ceil_div(size, count) if call.version >= 18 else size // count
     return [*([part] * (count - 1)), max_of(size - part * (count - 1), 0)]
-
-
-def splitting(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs[:1], outputs)
 
 
 # Slice
@@ -221,11 +213,6 @@ def slice_values(call: Call, output: Facts) -> Values | None:
     return value
 
 
-def taking(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """Only what comes out is read."""
-    return Cost(0, 0, bytes_of(outputs[0]), bytes_of(outputs[0]))
-
-
 # Pad
 
 
@@ -277,10 +264,6 @@ def _pad_unknown(call: Call, shape: Shape) -> Shape:
     return tuple(call.fresh(axis) if axis in padded else dim for axis, dim in enumerate(shape))
 
 
-def margin_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, 0, bytes_of(call.input(0)), bytes_of(outputs[0]))
-
-
 def center_crop_pad(call: Call) -> list[Facts]:
     shape, target = call.input(0).shape, call.vector(1)
     if shape is None:
@@ -297,14 +280,10 @@ def center_crop_pad(call: Call) -> list[Facts]:
     return [call.out(sizes.get(axis, dim) for axis, dim in enumerate(shape))]
 
 
-def crop_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, 0, total([bytes_of(call.input(0))]), bytes_of(outputs[0]))
-
-
 OPERATORS = (
-    Operator("Concat", "opaque", concat, concat_values, joining),
-    Operator("Split", "view", split, cost=splitting),
-    Operator("Slice", "view", slice_, slice_values, taking),
-    Operator("Pad", "opaque", pad, cost=margin_cost),
-    Operator("CenterCropPad", "opaque", center_crop_pad, cost=crop_cost),
+    Operator("Concat", "opaque", concat, concat_values, move_all),
+    Operator("Split", "view", split, cost=move_first),
+    Operator("Slice", "view", slice_, slice_values, move_taken),
+    Operator("Pad", "opaque", pad, cost=move_first),
+    Operator("CenterCropPad", "opaque", center_crop_pad, cost=move_first),
 )

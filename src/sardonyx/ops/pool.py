@@ -8,6 +8,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts
+from sardonyx.ops.plain import data_decides, flops_per_input, move_all
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import product
 
@@ -39,10 +40,6 @@ def global_pool(call: Call) -> list[Facts]:
     if len(shape) < 2:
         call.fail(f"input of rank {len(shape)} has no channels (batch, channels, …)")
     return [call.out((*shape[:2], *(1 for _ in shape[2:])))]
-
-
-def global_pool_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs, outputs, flops=call.input(0).elements)
 
 
 def max_unpool(call: Call) -> list[Facts]:
@@ -90,23 +87,14 @@ def max_roi_pool(call: Call) -> list[Facts]:
     return [call.out((count, call.fresh(1) if x is None else x[1], *pooled))]
 
 
-def moving(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs, outputs)
-
-
-def region_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """How many elements a region covers is in the data."""
-    return moved(call.inputs, outputs, flops=None)
-
-
 OPERATORS = (
     Operator("AveragePool", "reduction", pool, cost=pool_cost),
     Operator("LpPool", "reduction", pool, cost=pool_cost),
     Operator("MaxPool", "reduction", pool, cost=pool_cost),
-    Operator("GlobalAveragePool", "reduction", global_pool, cost=global_pool_cost),
-    Operator("GlobalLpPool", "reduction", global_pool, cost=global_pool_cost),
-    Operator("GlobalMaxPool", "reduction", global_pool, cost=global_pool_cost),
-    Operator("MaxUnpool", "opaque", max_unpool, cost=moving),
+    Operator("GlobalAveragePool", "reduction", global_pool, cost=flops_per_input(1)),
+    Operator("GlobalLpPool", "reduction", global_pool, cost=flops_per_input(1)),
+    Operator("GlobalMaxPool", "reduction", global_pool, cost=flops_per_input(1)),
+    Operator("MaxUnpool", "opaque", max_unpool, cost=move_all),
     Operator("RoiAlign", "opaque", roi_align, cost=roi_align_cost),
-    Operator("MaxRoiPool", "opaque", max_roi_pool, cost=region_cost),
+    Operator("MaxRoiPool", "opaque", max_roi_pool, cost=data_decides),
 )

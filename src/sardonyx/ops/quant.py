@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import flops_per_input
 from sardonyx.sizes import Expr, ceil_div
 
 __all__ = ["OPERATORS"]
@@ -71,17 +69,9 @@ def dynamic_quantize(call: Call) -> list[Facts]:
     return [call.same(), call.out((), 1), call.out((), 2)]
 
 
-def per_element(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """Scale, shift, round and clip; the way back is shift and scale."""
-    count = call.input(0).elements
-    flops = FLOPS[call.node.op_type]
-    return moved(call.inputs, outputs, flops=None if count is None else count * flops)
-
-
-FLOPS = {"QuantizeLinear": 4, "DequantizeLinear": 2, "DynamicQuantizeLinear": 6}
-
+# Scale, shift, round and clip; the way back is shift and scale.
 OPERATORS = (
-    Operator("QuantizeLinear", "pointwise", quantize, cost=per_element),
-    Operator("DequantizeLinear", "pointwise", dequantize, cost=per_element),
-    Operator("DynamicQuantizeLinear", "reduction", dynamic_quantize, cost=per_element),
+    Operator("QuantizeLinear", "pointwise", quantize, cost=flops_per_input(4)),
+    Operator("DequantizeLinear", "pointwise", dequantize, cost=flops_per_input(2)),
+    Operator("DynamicQuantizeLinear", "reduction", dynamic_quantize, cost=flops_per_input(6)),
 )

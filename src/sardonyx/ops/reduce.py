@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, as_array, objects
+from sardonyx.ops.plain import flops_per_input
 from sardonyx.ops.values import symbolic_extreme
 
 __all__ = ["OPERATORS", "reduced_axes"]
@@ -123,13 +123,6 @@ SYMBOLIC: dict[str, Any] = {
 }
 
 
-def per_input_element(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """So many operations for each element that is folded in."""
-    count = call.input(0).elements
-    flops = FLOPS.get(call.node.op_type, 1)
-    return moved(call.inputs, outputs, flops=None if count is None else count * flops)
-
-
 FLOPS = {
     "ReduceL1": 2, "ReduceL2": 2, "ReduceLogSumExp": 3, "ReduceSumSquare": 2,
 }  # fmt: skip
@@ -146,12 +139,12 @@ OPERATORS = (
             "reduction",
             reduction,
             reduction_values if name in NUMERIC else None,
-            per_input_element,
+            flops_per_input(FLOPS.get(name, 1)),
         )
         for name in REDUCTIONS
     ),
-    Operator("ArgMax", "reduction", arg_reduction, cost=per_input_element),
-    Operator("ArgMin", "reduction", arg_reduction, cost=per_input_element),
-    Operator("CumSum", "reduction", running, cost=per_input_element),
-    Operator("CumProd", "reduction", running, cost=per_input_element),
+    Operator("ArgMax", "reduction", arg_reduction, cost=flops_per_input(1)),
+    Operator("ArgMin", "reduction", arg_reduction, cost=flops_per_input(1)),
+    Operator("CumSum", "reduction", running, cost=flops_per_input(1)),
+    Operator("CumProd", "reduction", running, cost=flops_per_input(1)),
 )

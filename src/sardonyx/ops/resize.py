@@ -8,9 +8,10 @@ from math import floor, isfinite
 from typing import Any
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of, moved
+from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import move_first
 from sardonyx.sizes import Expr, Ratio, Size, quotient
 
 __all__ = ["OPERATORS"]
@@ -228,17 +229,13 @@ def image_decoder(call: Call) -> list[Facts]:
     return [call.out((call.fresh(0), call.fresh(1), channels))]
 
 
-def moving(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, 0, bytes_of(call.input(0)), bytes_of(outputs[0]))
-
-
 OPERATORS = (
     Operator("Upsample", "opaque", upsample, cost=sampling_cost),
     Operator("Resize", "opaque", upsample, cost=sampling_cost, until=10),
     Operator("Resize", "opaque", resize, cost=sampling_cost, since=11),
     Operator("GridSample", "opaque", grid_sample, cost=grid_cost),
     Operator("AffineGrid", "opaque", affine_grid, cost=affine_cost),
-    Operator("DepthToSpace", "view", depth_to_space, cost=moving),
-    Operator("SpaceToDepth", "view", space_to_depth, cost=moving),
+    Operator("DepthToSpace", "view", depth_to_space, cost=move_first),
+    Operator("SpaceToDepth", "view", space_to_depth, cost=move_first),
     Operator("ImageDecoder", "opaque", image_decoder),
 )

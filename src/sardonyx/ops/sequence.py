@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import onnx_ir as ir
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import (
     VARYING,
@@ -19,6 +17,7 @@ from sardonyx.ops.facts import (
     sequence_of,
     unknown,
 )
+from sardonyx.ops.plain import free, move_all
 from sardonyx.sizes import Size, ceil_div
 
 __all__ = ["OPERATORS"]
@@ -195,15 +194,6 @@ def _join(call: Call, elements: list[Facts]) -> Facts:
     return call.out(dims, dtype=dtype)
 
 
-def moving(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs, outputs)
-
-
-def free(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """Sequences hold references."""
-    return Cost()
-
-
 # Optionals
 
 
@@ -255,8 +245,8 @@ OPERATORS = (
     Operator("SequenceErase", "opaque", erase, cost=free),
     Operator("SequenceAt", "opaque", at, cost=free),
     Operator("SequenceLength", "opaque", length, length_values, free),
-    Operator("SplitToSequence", "opaque", split_to_sequence, cost=moving),
-    Operator("ConcatFromSequence", "opaque", concat_from_sequence, cost=moving),
+    Operator("SplitToSequence", "opaque", split_to_sequence, cost=move_all),
+    Operator("ConcatFromSequence", "opaque", concat_from_sequence, cost=move_all),
     Operator("Optional", "opaque", optional, cost=free),
     Operator("OptionalGetElement", "opaque", get_element, cost=free),
     Operator("OptionalHasElement", "opaque", has_element, has_element_values, free),

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of, moved
+from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import data_decides
 from sardonyx.sizes import Size
 
 __all__ = ["OPERATORS"]
@@ -110,19 +111,14 @@ def mel_weights(call: Call) -> list[Facts]:
     return [call.out((rows, call.fresh(1) if bins is None else bins), dtype=dtype)]
 
 
-def transform_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """How fast the transform is depends on its length's factors."""
-    return moved(call.inputs, outputs, flops=None)
-
-
 def window_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     count = outputs[0].elements
     return Cost(0, None if count is None else count * 4, 0, bytes_of(outputs[0]))
 
 
 OPERATORS = (
-    Operator("DFT", "opaque", dft, cost=transform_cost),
-    Operator("STFT", "opaque", stft, cost=transform_cost),
+    Operator("DFT", "opaque", dft, cost=data_decides),
+    Operator("STFT", "opaque", stft, cost=data_decides),
     Operator("HannWindow", "opaque", window, cost=window_cost),
     Operator("HammingWindow", "opaque", window, cost=window_cost),
     Operator("BlackmanWindow", "opaque", window, cost=window_cost),

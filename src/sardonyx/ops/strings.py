@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts
+from sardonyx.ops.plain import data_decides, same_shape
 
 __all__ = ["OPERATORS"]
 
 
 def concat(call: Call) -> list[Facts]:
     return [call.out(broadcast_shapes(call, [call.input(0).shape, call.input(1).shape]))]
-
-
-def same_shape(call: Call) -> list[Facts]:
-    return [call.same()]
 
 
 def split(call: Call) -> list[Facts]:
@@ -54,14 +48,10 @@ def tf_idf(call: Call) -> list[Facts]:
     return [call.out((*shape[:-1], width))]
 
 
-def unknown_work(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, None, bytes_of(call.input(0)), bytes_of(outputs[0]))
-
-
 OPERATORS = (
-    Operator("StringConcat", "pointwise", concat, cost=unknown_work),
-    Operator("StringNormalizer", "opaque", normalize, cost=unknown_work),
-    Operator("StringSplit", "opaque", split, cost=unknown_work),
-    Operator("RegexFullMatch", "pointwise", same_shape, cost=unknown_work),
-    Operator("TfIdfVectorizer", "opaque", tf_idf, cost=unknown_work),
+    Operator("StringConcat", "pointwise", concat, cost=data_decides),
+    Operator("StringNormalizer", "opaque", normalize, cost=data_decides),
+    Operator("StringSplit", "opaque", split, cost=data_decides),
+    Operator("RegexFullMatch", "pointwise", same_shape, cost=data_decides),
+    Operator("TfIdfVectorizer", "opaque", tf_idf, cost=data_decides),
 )

@@ -9,6 +9,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved, total
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts
+from sardonyx.ops.plain import flops_per_input
 
 __all__ = ["OPERATORS"]
 
@@ -33,11 +34,6 @@ def loss(call: Call) -> list[Facts]:
     else:
         value = call.out(targets)
     return [value, call.out(scores, 1)]
-
-
-def loss_cost(flops: int, call: Call, outputs: Sequence[Facts]) -> Cost:
-    count = call.input(0).elements
-    return moved(call.inputs, outputs, flops=None if count is None else count * flops)
 
 
 def update(states: int, call: Call) -> list[Facts]:
@@ -88,8 +84,8 @@ def determinant_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 
 OPERATORS = (
-    Operator("NegativeLogLikelihoodLoss", "reduction", loss, cost=partial(loss_cost, 1)),
-    Operator("SoftmaxCrossEntropyLoss", "reduction", loss, cost=partial(loss_cost, 6)),
+    Operator("NegativeLogLikelihoodLoss", "reduction", loss, cost=flops_per_input(1)),
+    Operator("SoftmaxCrossEntropyLoss", "reduction", loss, cost=flops_per_input(6)),
     Operator("Det", "opaque", determinant, cost=determinant_cost),
     Operator(
         "Adagrad", "opaque", partial(update, 1), cost=partial(update_cost, 7), domain=TRAINING

@@ -13,7 +13,8 @@ import onnx_ir as ir
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import CostRule, Operator, OpKind, ShapeRule
-from sardonyx.ops.facts import Facts, Shape, unknown
+from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.plain import data_decides, flops_per_input, same_shape
 from sardonyx.sizes import Size, product
 
 __all__ = ["OPERATORS"]
@@ -28,10 +29,6 @@ def rows(call: Call, output: int = 0) -> Size:
     if shape is None:
         return call.fresh(0, output)
     return shape[0] if len(shape) == 2 else 1
-
-
-def same_shape(call: Call) -> list[Facts]:
-    return [call.same()]
 
 
 # Classes and targets
@@ -170,11 +167,6 @@ def zip_map(call: Call) -> list[Facts]:
 # Cost
 
 
-def per_element(flops: int, call: Call, outputs: Sequence[Facts]) -> Cost:
-    count = call.input(0).elements
-    return moved(call.inputs, outputs, flops=None if count is None else count * flops)
-
-
 def linear_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     """Every row meets all coefficients."""
     coefficients = len(call.attr("coefficients") or ())
@@ -187,36 +179,30 @@ def svm_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     return moved(call.inputs, outputs, macs=rows(call) * numbers)
 
 
-def data_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """Which way through a tree or table, data decides."""
-    inputs = [
-        facts if facts is None or facts.kind == "tensor" else unknown() for facts in call.inputs
-    ]
-    return moved(inputs, outputs, flops=None)
-
-
 def entry(name: str, kind: OpKind, shapes: ShapeRule, cost: CostRule) -> Operator:
     return Operator(name, kind, shapes, cost=cost, domain=ML)
 
 
 OPERATORS = (
-    entry("ArrayFeatureExtractor", "opaque", array_feature_extractor, partial(per_element, 0)),
-    entry("Binarizer", "pointwise", same_shape, partial(per_element, 1)),
-    entry("CastMap", "opaque", cast_map, data_cost),
-    entry("CategoryMapper", "pointwise", category_mapper, data_cost),
-    entry("DictVectorizer", "opaque", dict_vectorizer, data_cost),
-    entry("FeatureVectorizer", "opaque", feature_vectorizer, partial(per_element, 0)),
-    entry("Imputer", "pointwise", same_shape, partial(per_element, 1)),
-    entry("LabelEncoder", "pointwise", label_encoder, data_cost),
+    entry("ArrayFeatureExtractor", "opaque", array_feature_extractor, flops_per_input(0)),
+    entry("Binarizer", "pointwise", same_shape, flops_per_input(1)),
+    entry("CastMap", "opaque", cast_map, data_decides),
+    entry("CategoryMapper", "pointwise", category_mapper, data_decides),
+    entry("DictVectorizer", "opaque", dict_vectorizer, data_decides),
+    entry("FeatureVectorizer", "opaque", feature_vectorizer, flops_per_input(0)),
+    entry("Imputer", "pointwise", same_shape, flops_per_input(1)),
+    entry("LabelEncoder", "pointwise", label_encoder, data_decides),
     entry("LinearClassifier", "contraction", partial(classifier, "classlabels_ints"), linear_cost),
     entry("LinearRegressor", "contraction", partial(regressor, "targets"), linear_cost),
-    entry("Normalizer", "reduction", same_shape, partial(per_element, 2)),
-    entry("OneHotEncoder", "opaque", one_hot_encoder, data_cost),
+    entry("Normalizer", "reduction", same_shape, flops_per_input(2)),
+    entry("OneHotEncoder", "opaque", one_hot_encoder, data_decides),
     entry("SVMClassifier", "contraction", svm_classifier, svm_cost),
     entry("SVMRegressor", "contraction", one_target, svm_cost),
-    entry("Scaler", "pointwise", same_shape, partial(per_element, 2)),
-    entry("TreeEnsemble", "opaque", partial(regressor, "n_targets"), data_cost),
-    entry("TreeEnsembleClassifier", "opaque", partial(classifier, "classlabels_int64s"), data_cost),
-    entry("TreeEnsembleRegressor", "opaque", partial(regressor, "n_targets"), data_cost),
-    entry("ZipMap", "opaque", zip_map, data_cost),
+    entry("Scaler", "pointwise", same_shape, flops_per_input(2)),
+    entry("TreeEnsemble", "opaque", partial(regressor, "n_targets"), data_decides),
+    entry(
+        "TreeEnsembleClassifier", "opaque", partial(classifier, "classlabels_int64s"), data_decides
+    ),
+    entry("TreeEnsembleRegressor", "opaque", partial(regressor, "n_targets"), data_decides),
+    entry("ZipMap", "opaque", zip_map, data_decides),
 )

@@ -8,9 +8,9 @@ import numpy as np
 
 from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
-from sardonyx.ops.costs import Cost, bytes_of, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, objects
+from sardonyx.ops.plain import free, move_first
 from sardonyx.sizes import Expr, Size, at_least, exact_div, product
 
 __all__ = ["OPERATORS", "concrete_shape"]
@@ -21,15 +21,6 @@ def concrete_shape(facts: Facts) -> tuple[int, ...] | None:
     if facts.shape is None or not all(isinstance(dim, int) for dim in facts.shape):
         return None
     return tuple(dim for dim in facts.shape if isinstance(dim, int))
-
-
-def free(call: Call, outputs: Sequence[Facts]) -> Cost:
-    """A view moves nothing."""
-    return Cost()
-
-
-def moving(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return moved(call.inputs[:1], outputs[:1])
 
 
 def reshaped_values(call: Call, output: Facts) -> Values | None:
@@ -302,10 +293,6 @@ def tile_values(call: Call, output: Facts) -> Values | None:
     return np.tile(value, repeats)
 
 
-def repeat_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
-    return Cost(0, 0, bytes_of(call.input(0)), bytes_of(outputs[0]))
-
-
 OPERATORS = (
     Operator("Reshape", "view", reshape, reshaped_values, free),
     Operator("Flatten", "view", flatten, reshaped_values, free),
@@ -314,7 +301,7 @@ OPERATORS = (
     Operator("Identity", "view", identity, None, free),
     Operator("Shape", "opaque", shape_of, shape_values, free),
     Operator("Size", "opaque", size_of, size_values, free),
-    Operator("Transpose", "view", transpose, transpose_values, moving),
-    Operator("Expand", "view", expand, expand_values, repeat_cost),
-    Operator("Tile", "opaque", tile, tile_values, repeat_cost),
+    Operator("Transpose", "view", transpose, transpose_values, move_first),
+    Operator("Expand", "view", expand, expand_values, move_first),
+    Operator("Tile", "opaque", tile, tile_values, move_first),
 )
