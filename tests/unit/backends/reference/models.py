@@ -86,10 +86,6 @@ def _type(value: Any) -> onnx.TypeProto:
     if isinstance(value, list):
         return helper.make_sequence_type_proto(_type(value[0]))
     if isinstance(value, dict):
-        key, item = next(iter(value.items()))
-        keys = onnx.TensorProto.STRING if isinstance(key, str) else onnx.TensorProto.INT64
-        kind = onnx.TensorProto.STRING if isinstance(item, str) else onnx.TensorProto.FLOAT
-        element = helper.make_tensor_type_proto(kind, [])
-        return onnx.TypeProto(map_type=onnx.TypeProto.Map(key_type=keys, value_type=element))
+        return onnx.TypeProto()  # onnx_ir has no map types
     kind = ir.DataType.STRING if value.dtype == object else ir.DataType.from_numpy(value.dtype)
     return helper.make_tensor_type_proto(kind.value, value.shape)

@@ -181,7 +181,7 @@ def test_scan_of_opset_8_has_batches_with_lengths(directions: str, rows: list[li
 
 
 def test_scan_of_opset_8_refuses_lengths_past_the_sequence() -> None:
-    with pytest.raises(RunError, match="outside 0..3"):
+    with pytest.raises(RunError, match=r"outside 0\.\.3"):
         run_text(
             SCAN_8.replace("DIRECTIONS", ""),
             np.array([3, 4]),

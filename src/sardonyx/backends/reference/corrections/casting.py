@@ -52,7 +52,7 @@ def cast(call: Call, x: Array) -> Array:
     )
 
 
-@corrects("CastLike", reason="as Cast")
+@corrects("CastLike", reason="the same conversions as Cast")
 def cast_like(call: Call, x: Array, like: Array) -> Array:
     return cast_array(
         x,
