@@ -8,7 +8,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, as_array
 from sardonyx.ops.plain import data_decides, flops_per_input, move_all, move_first
-from sardonyx.sizes import Size
+from sardonyx.sizes import Ratio, Size
 
 __all__ = ["OPERATORS"]
 
@@ -84,7 +84,9 @@ def one_hot(call: Call) -> list[Facts]:
     if shape is None:
         return [call.out(None)]
     axis = call.axis(call.int_attr("axis", -1), len(shape) + 1)
-    if isinstance(depth, float):
+    if isinstance(depth, Ratio):
+        depth = depth.floor()
+    elif isinstance(depth, float):
         depth = int(depth)
     if isinstance(depth, int) and depth < 0:
         call.fail(f"depth is {depth}; it cannot be negative")

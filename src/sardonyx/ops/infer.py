@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.facts import Facts, keeps_value, unknown
+from sardonyx.ops.facts import DISCRETE, Facts, Values, keeps_value, unknown
 from sardonyx.ops.fallback import infer_with_onnx
 from sardonyx.ops.registry import find_operator
 
@@ -48,11 +48,24 @@ def infer_node(
         first = outputs[0]
         if first.value is None and keeps_value(first.dtype, first.shape):
             value = operator.values(call, first)
-            if value is not None:
+            if value is not None and _fits(value, first.dtype):
                 outputs[0] = first.with_value(value)
     count = len(node.outputs)
     missing = range(len(outputs), count)
     return [*outputs[:count], *(unknown(call.output_dtype(index)) for index in missing)]
+
+
+def _fits(value: Values, dtype: ir.DataType | None) -> bool:
+    """Whether every known integer is one that the type has; arithmetic on symbols does not wrap."""
+    if dtype not in DISCRETE:
+        return True
+    signed = dtype.name.startswith("INT")
+    low, high = (
+        (-(1 << dtype.bitwidth - 1), 1 << dtype.bitwidth - 1)
+        if signed
+        else (0, 1 << dtype.bitwidth)
+    )
+    return all(low <= element < high for element in value.flat if isinstance(element, int))
 
 
 def check_types(call: Call) -> None:

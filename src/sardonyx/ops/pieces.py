@@ -225,13 +225,14 @@ def pad(call: Call) -> list[Facts]:
         return [call.out(_pad_unknown(call, shape))]
     dims = list(shape)
     for axis, begin, end in plan:
-        dims[axis] = dims[axis] + begin + end
-        if isinstance(dims[axis], int) and int(dims[axis]) < 0:  # type: ignore[arg-type]
+        padded: Size = shape[axis] + begin + end
+        if isinstance(padded, int) and padded < 0:
             call.fail(
                 f"pads {begin} and {end} take more than dimension {axis} of {shape[axis]} has"
             )
-        if call.str_attr("mode", "constant") != "constant" and shape[axis] == 0 and dims[axis] != 0:
+        if call.str_attr("mode", "constant") != "constant" and shape[axis] == 0 and padded != 0:
             call.fail(f"dimension {axis} is empty and has nothing to pad with")
+        dims[axis] = padded
     return [call.out(dims)]
 
 

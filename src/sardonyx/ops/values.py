@@ -21,6 +21,7 @@ Symbolic = Callable[..., Any]  # elements to element; None: not known
 
 # A float that passes through shape arithmetic is exact when it is a fraction as simple as this.
 MAX_DENOMINATOR = 1024
+MAX_OPERANDS = 32  # numpy broadcasts no more at once
 
 
 def pointwise_value(
@@ -41,6 +42,8 @@ def pointwise_value(
         if result.shape != output.shape:
             return None
         return result.astype(output.dtype.numpy()).astype(object)
+    if len(known) > MAX_OPERANDS:
+        return None
     elements = []
     for operands in np.broadcast(*known):
         element = symbolic(*operands)

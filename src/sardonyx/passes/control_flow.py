@@ -64,33 +64,35 @@ def branch(
     walk: Walk, node: ir.Node, inputs: Sequence[Facts | None], scope: Scope
 ) -> Sequence[Facts]:
     """If: what both branches agree on, or the one that a known condition picks."""
-    taken: list[list[Facts]] = []
-    refusals: list[ShapeError] = []
+    results: list[list[Facts] | ShapeError] = []
     for name in ("then_branch", "else_branch"):
         inner, graph = _inside(node, scope, f":{name[:4]}"), _body(node, name)
+        _check_arity(node, graph, 0, len(node.outputs))
         try:
             outputs = walk.graph(graph, (), inner)
         except ShapeError as refusal:
-            # A branch that cannot work is one that a valid run does not take.
             walk.skip(graph, scope)
-            refusals.append(refusal)
-            taken.append([])
-            continue
-        if len(outputs) != len(node.outputs):
-            raise _error(
-                node, f"{name} has {len(outputs)} outputs, but the node has {len(node.outputs)}."
-            )
-        taken.append([_leave(node, i, facts, inner, scope) for i, facts in enumerate(outputs)])
-    if len(refusals) == 2:
-        raise refusals[0]
-    if refusals:
-        return taken[0] or taken[1]
+            results.append(refusal)
+        else:
+            left = [_leave(node, i, facts, inner, scope) for i, facts in enumerate(outputs)]
+            results.append(left)
     condition = inputs[0].value if inputs and inputs[0] is not None else None
     if condition is not None and condition.size == 1:
-        return taken[0] if condition.reshape(-1)[0] else taken[1]
+        return _working(results[0 if condition.reshape(-1)[0] else 1])
+    # A branch that cannot work is one that a valid run does not take.
+    if any(isinstance(result, ShapeError) for result in results):
+        return _working(next((r for r in results if isinstance(r, list)), results[0]))
+    first, second = map(_working, results)
     return [
-        merge(a, b, _naming(scope, value)) for a, b, value in zip(*taken, node.outputs, strict=True)
+        merge(a, b, _naming(scope, value))
+        for a, b, value in zip(first, second, node.outputs, strict=True)
     ]
+
+
+def _working(result: list[Facts] | ShapeError) -> list[Facts]:
+    if isinstance(result, ShapeError):
+        raise result
+    return result
 
 
 def _settle_states(
@@ -316,7 +318,7 @@ def flex_attention(
     scores: Facts = unknown()
     query, key = shapes if len(shapes) == 2 else (None, None)
     if query is not None and key is not None and len(query) == len(key) == 4:
-        scores = Facts("tensor", None, (*query[:3], key[2]))
+        scores = Facts("tensor", None, (*query[:3], key[2]))  # of whatever type softmax has
     for name in ("score_mod", "prob_mod"):
         if name in node.attributes:
             inner = _inside(node, scope, f":{name}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
-from sardonyx.ops import infer_node
+from sardonyx.ops import find_operator, infer_node
 from sardonyx.ops.facts import Facts, facts_of_tensor, unknown
 from sardonyx.ops.schema import find_schema
 from sardonyx.passes import control_flow, functions
@@ -85,9 +85,9 @@ class Walk:
         if version is None:
             return [unknown()] * len(node.outputs)
         found = infer_node(node, inputs, version, scope=scope.prefix, bound=scope.bound)
-        if all(facts.kind == "tensor" and facts.shape is None for facts in found):
+        if find_operator(domain, node.op_type, version) is None:
             schema = find_schema(domain, node.op_type, version)
-            if schema is not None:
+            if schema is not None and all(facts == unknown(facts.dtype) for facts in found):
                 return functions.expand_schema(self, node, schema, inputs, found, scope)
         return found
 

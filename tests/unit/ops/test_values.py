@@ -140,6 +140,16 @@ def test_integers_wrap_as_the_type_does() -> None:
     assert elements(infer("Add", 17, [ints(2**63 - 1), ints(1)])) == [-(2**63)]
 
 
+def test_a_number_that_the_type_does_not_have_is_not_known() -> None:
+    assert infer("Size", 17, [(2**40, 2**40)])[0].value is None
+    assert infer("Mul", 17, [ints(B, 2**62), ints(4)])[0].value is None
+
+
+def test_many_operands_are_folded_or_forgotten() -> None:
+    assert elements(infer("Sum", 17, [(1.0)] * 100)) == [100.0]
+    assert infer("Max", 17, [ints(B)] * 100)[0].value is None
+
+
 def test_large_values_are_forgotten() -> None:
     known = infer("ConstantOfShape", 20, [[MAX_KNOWN_INTEGERS]], {"value": _int_zero()})
     assert known[0].value is not None

@@ -64,6 +64,16 @@ def test_if_with_a_known_condition_is_one_branch() -> None:
     assert outputs(text) == ["float[2*n, 4]"]
 
 
+def test_if_with_a_known_condition_needs_that_branch_to_work() -> None:
+    text = IF.format(then="MatMul(x, x)", other="Neg(x)").replace("[n, 4]", "[3, 4]")
+    text = text.replace("=> (float[] y) {", "=> (float[] y) <bool k = {1}> {").replace(
+        "If (c)", "If (k)"
+    )
+    with pytest.raises(ShapeError, match="inner dimensions"):
+        outputs(text)
+    assert outputs(text.replace("{1}", "{0}")) == ["float[3, 4]"]
+
+
 def test_data_symbols_of_two_branches_are_two_symbols() -> None:
     """Both call theirs 'a', but what one finds is not what the other finds."""
     text = """g (bool c, float[n, 4] x, float[n, 4] z) => (int64[] y) {
@@ -265,10 +275,11 @@ def test_an_operator_without_inference_is_walked_through_its_body(
 ) -> None:
     """Were there no rule of ours: onnx has none for these, but says how they are computed."""
     known = find_operator
-    monkeypatch.setattr(
-        "sardonyx.ops.infer.find_operator",
-        lambda domain, name, version: None if name == op else known(domain, name, version),
-    )
+    for place in ("sardonyx.ops.infer.find_operator", "sardonyx.passes.walk.find_operator"):
+        monkeypatch.setattr(
+            place,
+            lambda domain, name, version: None if name == op else known(domain, name, version),
+        )
     inputs = "x" if op.startswith("Mean") else "x, s, s"
     attributes = "" if op.startswith("Mean") else "<num_groups=2>"
     text = (
