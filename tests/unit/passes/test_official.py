@@ -206,5 +206,22 @@ def _make_constant(model: ir.Model, value: ir.Value, array: np.ndarray[Any, Any]
     model.graph.register_initializer(value)
 
 
+LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=[path.stem for path in LIGHT])
+def test_light_versions_of_real_models(path: Path) -> None:
+    """Classics of opset 9, whose initializers are inputs and whose sizes are all numbers."""
+    model = ir.load(path)
+    shapes = infer_shapes(model)
+    assert shapes.conflicts == ()
+    for node in model.graph:
+        for value in node.outputs:
+            found = shapes.of(value).shape
+            assert found is not None
+            assert all(isinstance(size, int) for size in found), value.name
+
+
 def test_nothing_was_left_out() -> None:
     assert len(cases()) > 1900
+    assert len(LIGHT) == 9
