@@ -169,7 +169,7 @@ CASES = {
     "too many outputs": Case(
         model([node("Relu", ["x"], ["y", "z"])]), StructureError, "2 outputs; Relu-14 has 1", "Relu '→ y'", 2
     ),
-    "no outputs": Case(model([identity(), node("Relu", ["x"], [])]), StructureError, "0 outputs; Relu-14 has 1", "Relu ''", 0),
+    "no outputs": Case(model([identity(), node("Relu", ["x"], [])]), StructureError, "0 outputs; Relu-14 has 1", "Relu", 0),
     "required input left out": Case(
         model([node("Add", ["x", ""], ["y"])]), StructureError, "input 1 is required, but it is left out", "Add '→ y'", 1
     ),

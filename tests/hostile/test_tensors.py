@@ -57,6 +57,9 @@ CASES = {
     "raw and typed data": Case(
         tensor(raw_data=bytes(16), float_data=range(4)), StructureError, "raw_data and float_data are set"
     ),
+    "empty raw and typed data": Case(
+        tensor(raw_data=b"", float_data=range(4)), StructureError, "raw_data and float_data are set"
+    ),
     "two kinds of typed data": Case(
         tensor(float_data=range(4), int32_data=range(4)), StructureError, "float_data and int32_data are set"
     ),

@@ -27,6 +27,9 @@ __all__ = [
 
 Body = onnx.GraphProto | onnx.FunctionProto
 
+_A = onnx.AttributeProto
+_WITH_TENSORS = frozenset({_A.TENSOR, _A.TENSORS, _A.SPARSE_TENSOR, _A.SPARSE_TENSORS})
+
 
 def bodies_of(model: onnx.ModelProto) -> Iterator[Body]:
     yield from bodies_below(model.graph)
@@ -43,9 +46,10 @@ def bodies_below(body: Body) -> Iterator[Body]:
         inner: list[Body] = []
         for node in current.node:
             for attribute in node.attribute:
-                if attribute.HasField("g"):
+                if attribute.type == _A.GRAPH:
                     inner.append(attribute.g)
-                inner.extend(attribute.graphs)
+                elif attribute.type == _A.GRAPHS:
+                    inner.extend(attribute.graphs)
         todo.extend(reversed(inner))
 
 
@@ -68,10 +72,12 @@ def tensors_of(body: Body) -> Iterator[tuple[onnx.TensorProto, str]]:
             yield from _parts(sparse, f"sparse tensor {quote(sparse.values.name)}")
     else:
         for attribute in body.attribute_proto:
-            yield from _attribute_tensors(attribute, f"function {quote(body.name)}")
+            if attribute.type in _WITH_TENSORS:
+                yield from _attribute_tensors(attribute, f"function {quote(body.name)}")
     for node in body.node:
         for attribute in node.attribute:
-            yield from _attribute_tensors(attribute, name_of(node))
+            if attribute.type in _WITH_TENSORS:
+                yield from _attribute_tensors(attribute, name_of(node))
 
 
 def _attribute_tensors(

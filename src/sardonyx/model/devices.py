@@ -8,25 +8,25 @@ inputs and outputs of its own node, so that no other names are needed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import onnx
 import onnx_ir as ir
 
-from sardonyx.model.contents import bodies_in, bodies_of
+from sardonyx.model.contents import Body, bodies_in, bodies_of
 
 __all__ = ["assign", "has_devices", "hide"]
 
 Devices = list[list[onnx.NodeDeviceConfigurationProto]]  # for each node of the model, in order
 
 
-def has_devices(model: onnx.ModelProto) -> bool:
-    return any(node.device_configurations for node in _nodes(model))
+def has_devices(bodies: Iterable[Body]) -> bool:
+    return any(node.device_configurations for body in bodies for node in body.node)
 
 
 def hide(model: onnx.ModelProto) -> Devices:
     hidden: Devices = []
-    for node in _nodes(model):
+    for node in (node for body in bodies_of(model) for node in body.node):
         kept = onnx.NodeProto(device_configurations=node.device_configurations)
         hidden.append(list(kept.device_configurations))
         node.ClearField("device_configurations")
@@ -48,7 +48,3 @@ def assign(model: ir.Model, hidden: Devices) -> None:
             else f
             for f in found
         )
-
-
-def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    return (node for body in bodies_of(model) for node in body.node)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,17 +22,13 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
-from sardonyx.errors import FormatError, LimitError, SardonyxError, StructureError
-from sardonyx.model import declarations, devices, maps, sparse
-from sardonyx.model.contents import bodies_of, tensors_of
+from sardonyx.errors import FormatError, LimitError, SardonyxError
+from sardonyx.model.build import FILES, TRAINING, Parsed, build_model
 from sardonyx.model.external_data import ExternalFiles
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
-from sardonyx.model.mapped import EmbeddedTensor, MappedFile, map_descriptor
+from sardonyx.model.mapped import MappedFile, map_descriptor
 from sardonyx.model.message import check_message
-from sardonyx.model.names import quote, shorten
-from sardonyx.model.sparse_check import check_sparse_indices
-from sardonyx.model.stored import replace_tensors
-from sardonyx.model.structure import check_structure
+from sardonyx.model.names import quote
 from sardonyx.model.text import is_text, parse_text
 from sardonyx.model.wire import lift_weights
 
@@ -42,17 +37,6 @@ __all__ = ["FILES", "TRAINING", "Source", "load", "verify_files"]
 Source = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | onnx.ModelProto | ir.Model
 )
-
-FILES = "sardonyx.files"  # in Model.meta: the mapped files that the weights lie in
-TRAINING = "sardonyx.training_info"  # in Model.meta: what onnx_ir does not carry
-
-
-@dataclass(frozen=True)
-class _Parsed:
-    proto: onnx.ModelProto
-    file: MappedFile | None = None  # where the lifted weights lie
-    places: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # by token
-    owned: bool = True  # False: the caller's own message, not to be changed
 
 
 def load(
@@ -75,13 +59,13 @@ def load(
     try:
         if isinstance(source, onnx.ModelProto):
             check_message(source, limits)
-            parsed = _Parsed(source, owned=False)
+            parsed = Parsed(source, owned=False)
         else:
             file = _read(source, limits)
             if file.path and folder is None:
                 folder = Path(file.path).parent
             parsed = _parse(file, limits)
-        return _build(parsed, ExternalFiles(folder, limits), limits)
+        return build_model(parsed, ExternalFiles(folder, limits), limits)
     except SardonyxError as error:
         if error.where is None and isinstance(source, str | os.PathLike):
             error.where = f"file {quote(os.fspath(source))}"
@@ -152,12 +136,12 @@ def _check_size(size: int, limits: Limits, where: str | None) -> None:
         raise FormatError("it is empty.", where=where, value=0)
 
 
-def _parse(file: MappedFile, limits: Limits) -> _Parsed:
+def _parse(file: MappedFile, limits: Limits) -> Parsed:
     data = memoryview(file.data)
     if is_text(data):
         proto = parse_text(data, limits)
         check_message(proto, limits)
-        return _Parsed(proto)
+        return Parsed(proto)
     lifted = lift_weights(data, limits)
     try:
         proto = onnx.ModelProto.FromString(lifted.skeleton)  # type: ignore[arg-type]
@@ -165,72 +149,4 @@ def _parse(file: MappedFile, limits: Limits) -> _Parsed:
         raise FormatError(
             "protobuf cannot read it: it is damaged, cut off, or not an ONNX model."
         ) from None
-    return _Parsed(proto, file, lifted.weights)
-
-
-def _build(parsed: _Parsed, external: ExternalFiles, limits: Limits) -> ir.Model:
-    proto, file, places = parsed.proto, parsed.file, parsed.places
-    data = memoryview(file.data) if file is not None else memoryview(b"")
-    weights = {token: data[start:end] for token, (start, end) in places.items()}
-    check_structure(proto, weights, limits)
-    for body in bodies_of(proto):
-        for tensor, where in tensors_of(body):
-            if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                external.check(tensor, where)
-    has_sparse, has_maps = sparse.has_sparse(proto), maps.has_maps(proto)
-    has_devices = devices.has_devices(proto)
-    if not parsed.owned and (has_sparse or has_maps or has_devices):
-        mine = onnx.ModelProto()
-        mine.CopyFrom(proto)
-        proto = mine
-    sparse_tensors = sparse.hide(proto) if has_sparse else {}
-    map_types = maps.hide(proto) if has_maps else []
-    device_configurations = devices.hide(proto) if has_devices else []
-    model = _deserialize(proto)
-    if has_maps:
-        maps.remember(proto, model, map_types)
-    if has_devices:
-        devices.assign(model, device_configurations)
-    declarations.remember(proto, model)
-
-    def ours(tensor: ir.TensorProtocol, _: bool = True) -> ir.TensorProtocol:
-        """The tensor with its data where it lies, in place of onnx_ir's."""
-        if type(tensor) is ir.ExternalTensor:
-            return external.attach(tensor)
-        if not isinstance(tensor, ir.serde.TensorProtoTensor):
-            return tensor
-        stored = tensor.raw
-        if places and stored.raw_data in places:
-            assert file is not None
-            return EmbeddedTensor(stored, file, *places[stored.raw_data])
-        mark = sparse.mark_of(stored)
-        if mark not in sparse_tensors:
-            return tensor
-        found = sparse_tensors[mark]
-        values, indices = (
-            ours(ir.serde.deserialize_tensor(t)) for t in (found.values, found.indices)
-        )
-        where = f"sparse tensor {quote(found.values.name)}"
-        check_sparse_indices(indices.numpy(), tuple(found.dims), where)
-        return sparse.SparseTensor(stored, values, indices)
-
-    if places or sparse_tensors or external.opened:
-        replace_tensors(model, ours)
-    model.meta[FILES] = (*((file,) if places and file else ()), *external.opened)
-    if proto.training_info:
-        model.meta[TRAINING] = list(proto.training_info)
-    return model
-
-
-def _deserialize(proto: onnx.ModelProto) -> ir.Model:
-    try:
-        return ir.serde.deserialize_model(proto)
-    except Exception as error:  # onnx_ir has no error type of its own for every malformed field
-        reason: BaseException = error
-        while reason.__cause__ is not None:
-            reason = reason.__cause__
-        if isinstance(reason, MemoryError):
-            raise reason from None
-        raise StructureError(
-            f"onnx_ir cannot build the graph: {shorten(str(reason))}.", where="model"
-        ) from error
+    return Parsed(proto, file, lifted.weights)

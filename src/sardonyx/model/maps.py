@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx
 import onnx_ir as ir
@@ -23,8 +23,8 @@ def declared_type(value: ir.Value) -> onnx.TypeProto | None:
     return found if isinstance(found, onnx.TypeProto) else None
 
 
-def has_maps(model: onnx.ModelProto) -> bool:
-    return any(holds_map(value.type) for body in bodies_of(model) for value in _declarations(body))
+def has_maps(bodies: Iterable[Body]) -> bool:
+    return any(holds_map(value.type) for body in bodies for value in _declarations(body))
 
 
 def hide(model: onnx.ModelProto) -> MapTypes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import onnx
 
-__all__ = ["name_of", "quote", "shorten"]
+__all__ = ["name_of", "quote", "shorten", "title"]
 
 _MOST = 120
 
@@ -20,9 +22,13 @@ def quote(name: str) -> str:
 
 def name_of(node: onnx.NodeProto) -> str:
     """`Conv 'layer1.0'`; a node without a name goes by its first output: `Conv '→ y'`."""
-    name = node.name or next((f"→ {o}" for o in node.output if o), "")
-    domain = "" if node.domain in ("", "ai.onnx") else f"{_plain(node.domain)}::"
-    return f"{domain}{_plain(node.op_type or 'node')} {quote(name)}"
+    return title(node.domain, node.op_type, node.name, node.output)
+
+
+def title(domain: str, op_type: str, name: str | None, outputs: Iterable[str]) -> str:
+    shown = name or next((f"→ {output}" for output in outputs if output), "")
+    prefix = "" if domain in ("", "ai.onnx") else f"{_plain(domain)}::"
+    return f"{prefix}{_plain(op_type or 'node')}" + (f" {quote(shown)}" if shown else "")
 
 
 def _plain(text: str) -> str:

@@ -69,6 +69,12 @@ def check_node(
     if not node.op_type:
         raise StructureError("the node has no op_type.", where=name_of(node))
     _check_attributes(node, limits, in_function)
+    for placed in node.device_configurations:
+        if not placed.configuration_id or not all(s.tensor_name for s in placed.sharding_spec):
+            raise StructureError(
+                "a device configuration does not say which one it is, or which tensor it shards.",
+                where=name_of(node),
+            )
     function = functions.get(key_of(node))
     if function is not None:
         check_call(node, function)

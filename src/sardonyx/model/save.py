@@ -17,10 +17,11 @@ from google.protobuf.message import EncodeError
 from sardonyx.errors import SaveError
 from sardonyx.model import declarations, maps, sparse
 from sardonyx.model.atomic import AtomicFiles
+from sardonyx.model.build import FILES, TRAINING
 from sardonyx.model.contents import bodies_of, tensors_of
-from sardonyx.model.load import FILES, TRAINING, verify_files
+from sardonyx.model.load import verify_files
 from sardonyx.model.mapped import MappedTensor
-from sardonyx.model.names import quote
+from sardonyx.model.names import quote, shorten
 from sardonyx.model.stored import replace_tensors, stored_tensors
 
 __all__ = ["save", "to_proto"]
@@ -66,9 +67,15 @@ def save(
             with files.open(target) as file:
                 file.write(content)
             files.commit()
-    except (OSError, ValueError, EncodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise SaveError(f"{reason}.", where=where, hint="Nothing was changed.") from error
+    except (OSError, ValueError, EncodeError, ir.serde.SerdeError) as error:
+        raise SaveError(f"{_reason(error)}.", where=where, hint="Nothing was changed.") from error
+
+
+def _reason(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = error.strerror if isinstance(error, OSError) else None
+    return shorten((text or str(error) or type(error).__name__).rstrip("."))
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:

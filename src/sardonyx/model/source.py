@@ -7,13 +7,15 @@ from pathlib import PurePath
 
 import onnx_ir as ir
 
+from sardonyx.model.names import title
+
 __all__ = ["describe", "source_line"]
 
 _STACK_TRACE = "pkg.torch.onnx.stack_trace"
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')  # torch.export: outermost first
-_LEGACY_FRAME = re.compile(
-    r"^\s*(?P<file>[^\s(][^(]*)\((?P<line>\d+)\): ", re.MULTILINE
-)  # innermost first
+# torch.export, outermost first:  File "model.py", line 41, in forward
+_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+# the older exporter, innermost first:  model.py(41): forward
+_LEGACY_FRAME = re.compile(r"^[ \t]*(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): ", re.MULTILINE)
 _LIBRARY = ("site-packages", "dist-packages", "/torch/")
 _MOST_TEXT = 1 << 16
 
@@ -40,7 +42,5 @@ def source_line(node: ir.Node) -> str | None:
 
 def describe(node: ir.Node) -> str:
     """`Conv 'layer1.0'`, as a person would name the node; one without a name goes by its first output."""
-    name = node.name or next((f"→ {o.name}" for o in node.outputs if o.name), "")
-    shown = name if len(name) <= 120 else name[:117] + "…"
-    domain = f"{node.domain}::" if node.domain not in ("", "ai.onnx") else ""
-    return f"{domain}{node.op_type} {shown!r}" if shown else f"{domain}{node.op_type}"
+    outputs = [output.name for output in node.outputs if output.name]
+    return title(node.domain, node.op_type, node.name, outputs)

@@ -9,7 +9,7 @@ metadata: `hide` puts the stand-ins into the protobuf on the way in, `show` take
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sardonyx.model.contents import Body, attributes_of, bodies_of, graphs_of
 __all__ = ["SparseTensor", "attributes_of", "graphs_of", "has_sparse", "hide", "mark_of", "show"]
 
 _KEY = "sardonyx.sparse"
+_SPARSE = (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS)
 
 
 class SparseTensor(ir.serde.TensorProtoTensor):
@@ -60,11 +61,11 @@ class SparseTensor(ir.serde.TensorProtoTensor):
         return onnx.SparseTensorProto(values=values, indices=indices, dims=self.raw.dims)
 
 
-def has_sparse(model: onnx.ModelProto) -> bool:
+def has_sparse(bodies: Iterable[Body]) -> bool:
     return any(
-        getattr(body, "sparse_initializer", None)
-        or any(a.HasField("sparse_tensor") or a.sparse_tensors for _, a in _attributes(body))
-        for body in bodies_of(model)
+        (isinstance(body, onnx.GraphProto) and body.sparse_initializer)
+        or any(attribute.type in _SPARSE for _, attribute in _attributes(body))
+        for body in bodies
     )
 
 

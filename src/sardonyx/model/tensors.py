@@ -110,9 +110,9 @@ def check_tensor(
         raise UnsupportedError("segmented tensors are not supported by any runtime.", where=where)
     homes = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
     raw = tensor.raw_data if tensor.HasField("raw_data") else None
-    holders = [*(("raw_data",) if raw else ()), *homes]
+    holders = [*(("raw_data",) if raw is not None else ()), *homes]
     if tensor.data_location == _T.EXTERNAL:
-        if holders:
+        if raw or homes:
             raise StructureError(
                 f"the data is said to be external, but {holders[0]} is set too.", where=where
             )
@@ -122,7 +122,7 @@ def check_tensor(
         raise StructureError(
             f"{' and '.join(holders)} are set; only one can be true.", where=where, value=holders
         )
-    elif raw is not None and not homes:
+    elif raw is not None:
         lifted = lifted_data(tensor, weights)
         _check_raw(raw if lifted is None else lifted, dtype, count, tensor, where)
     else:

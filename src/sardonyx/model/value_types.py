@@ -62,6 +62,7 @@ def check_type(declared: onnx.TypeProto, limits: Limits, where: str, *, complete
             raise UnsupportedError("opaque types belong to other runtimes.", where=where)
         else:
             raise StructureError("its type does not say what it holds.", where=where)
+        complete = True  # what a container holds must be known
     raise LimitError(
         f"types nest more than {limits.graph_depth} deep (Limits.graph_depth).",
         where=where,
