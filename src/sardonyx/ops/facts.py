@@ -43,6 +43,7 @@ Shape: TypeAlias = tuple[Size, ...]
 Values: TypeAlias = npt.NDArray[Any]  # of dtype object
 
 MAX_KNOWN_INTEGERS = 1024
+MAX_KNOWN_RANK = 32  # of arrays in every supported numpy
 MAX_KNOWN_FLOATS = 64  # enough for scales, bounds and coordinates; weights are none of these
 
 DISCRETE = frozenset(
@@ -134,7 +135,7 @@ def unknown(dtype: ir.DataType | None = None) -> Facts:
 
 def keeps_value(dtype: ir.DataType | None, shape: Sequence[Size] | None) -> bool:
     """Whether elements of such a tensor are worth knowing: few, and of a plain numeric type."""
-    if dtype is None or shape is None:
+    if dtype is None or shape is None or len(shape) > MAX_KNOWN_RANK:
         return False
     limit = MAX_KNOWN_INTEGERS if dtype in DISCRETE else MAX_KNOWN_FLOATS
     if dtype not in DISCRETE and dtype not in CONTINUOUS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from sardonyx.ops import (
     attention,
@@ -69,7 +69,7 @@ def all_operators() -> tuple[Operator, ...]:
     return tuple(operator for entries in _entries().values() for operator in entries)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def find_operator(domain: str, name: str, version: int) -> Operator | None:
     """The entry in force at this opset version, or None."""
     for operator in _entries().get((domain, name), ()):

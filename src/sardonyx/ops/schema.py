@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import onnx
 import onnx_ir as ir
@@ -60,21 +60,33 @@ class Signature:
         return len(self.outputs) - 1 if self.variadic_output else None
 
 
-@cache
 def find_schema(domain: str, name: str, version: int) -> onnx.defs.OpSchema | None:
     """The schema in force at this opset version, or None."""
     try:
-        return onnx.defs.get_schema(name, version, domain)
+        return _schema(domain, name, version)
     except onnx.defs.SchemaError:
         return None
 
 
-@cache
 def signature_of(domain: str, name: str, version: int) -> Signature | None:
     """The formal inputs and outputs in force at this opset version, or None."""
-    schema = find_schema(domain, name, version)
-    if schema is None:
+    try:
+        return _signature(domain, name, version)
+    except onnx.defs.SchemaError:
         return None
+
+
+# What is not found is not remembered: a user may register it later, and strangers' names are many.
+
+
+@lru_cache(maxsize=4096)
+def _schema(domain: str, name: str, version: int) -> onnx.defs.OpSchema:
+    return onnx.defs.get_schema(name, version, domain)
+
+
+@lru_cache(maxsize=4096)
+def _signature(domain: str, name: str, version: int) -> Signature:
+    schema = _schema(domain, name, version)
     inputs = tuple(_formal(parameter) for parameter in schema.inputs)
     outputs = tuple(_formal(parameter) for parameter in schema.outputs)
     variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic

@@ -311,9 +311,8 @@ def flex_attention(
     walk: Walk, node: ir.Node, inputs: Sequence[Facts | None], scope: Scope
 ) -> Sequence[Facts]:
     """FlexAttention: its subgraphs see the scores, and change neither their shape nor its own."""
-    outputs = infer_node(
-        node, inputs, scope.versions["ai.onnx.preview"], scope=scope.prefix, bound=scope.bound
-    )
+    version = scope.versions.get("ai.onnx.preview", 1)
+    outputs = infer_node(node, inputs, version, scope=scope.prefix, bound=scope.bound)
     shapes = [facts.shape if facts is not None else None for facts in inputs[:2]]
     scores: Facts = unknown()
     query, key = shapes if len(shapes) == 2 else (None, None)
