@@ -37,7 +37,7 @@ def compile_model(model: ir.Model) -> Program:
         LimitError: subgraphs and functions nest too deep, or expand into too many nodes.
     """
     graph = model.graph
-    scope = Compiler(model).compile_nodes(
+    scope = Compiler(model.functions).compile_nodes(
         graph.inputs,
         graph,
         graph.outputs,
@@ -91,11 +91,16 @@ class Scope:
 class Compiler:
     """Compiles the graphs and functions of one model; a function once for each set of attributes."""
 
-    def __init__(self, model: ir.Model) -> None:
-        self.functions = model.functions
-        self._blocks: dict[FunctionKey, Block] = {}
+    def __init__(self, functions: Mapping[ir.OperatorIdentifier, ir.Function]) -> None:
+        self.functions = functions
+        # The functions stay here with their blocks: the keys hold their ids.
+        self._blocks: dict[FunctionKey, tuple[ir.Function, Block]] = {}
         self._open: list[FunctionKey] = []
         self._nodes = 0
+
+    def fresh(self) -> Compiler:
+        """Another compiler over the same functions, for what is only known at run time."""
+        return Compiler(self.functions)
 
     def compile_nodes(
         self,
@@ -140,7 +145,7 @@ class Compiler:
         bindings = bind_function(function, given)
         key = function_key(function, bindings)
         if key in self._blocks:
-            return self._blocks[key]
+            return self._blocks[key][1]
         if any(key[0] == open_key[0] for open_key in self._open):
             raise StructureError(
                 "the function calls itself, directly or through others",
@@ -162,7 +167,7 @@ class Compiler:
             raise StructureError(
                 f"nothing computes {names}", where=f"function '{function.domain}::{function.name}'"
             )
-        self._blocks[key] = scope.block
+        self._blocks[key] = (function, scope.block)
         return scope.block
 
     def _step(self, node: ir.Node, slots: _Slots, context: Context) -> Step:

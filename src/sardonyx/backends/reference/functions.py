@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,10 +45,11 @@ def _hashable(attribute: ir.Attr) -> tuple[str, str]:
     return attribute.type.name, repr(value) if isinstance(value, plain) else str(id(value))
 
 
-def schema_body(schema: Schema) -> ir.Function:
+@cache
+def schema_body(domain: str, name: str, since: int) -> ir.Function:
     """The function body that the standard defines for an operator."""
-    proto = schema.function_body
-    function: ir.Function = ir.from_proto(proto)
+    schema: Schema = onnx.defs.get_schema(name, since, domain)
+    function: ir.Function = ir.from_proto(schema.function_body)
     for name, attribute in schema.attributes.items():
         if name in function.attributes and attribute.default_value.type != 0:
             function.attributes[name] = ir.from_proto(attribute.default_value)

@@ -192,7 +192,7 @@ class Program:
         """
         positions = [self._position(name) for name in outputs]
         with np.errstate(all="ignore"):
-            results = self.block.run(self._arguments(feeds), (), guard)
+            results = self.block.run(self._arguments(feeds, guard), (), guard)
         return [thaw(results[position]) for position in positions]
 
     def run_all(self, feeds: Mapping[str, Value], guard: Guard) -> dict[str, Value]:
@@ -200,7 +200,7 @@ class Program:
         block = self.block
         slots: list[Value] = [None] * block.slots
         held = block.place_constants(slots, guard)
-        for slot, value in zip(block.inputs, self._arguments(feeds), strict=True):
+        for slot, value in zip(block.inputs, self._arguments(feeds, guard), strict=True):
             slots[slot] = value
         try:
             with np.errstate(all="ignore"):
@@ -219,16 +219,24 @@ class Program:
             )
         return self.outputs.index(name)
 
-    def _arguments(self, feeds: Mapping[str, Value]) -> list[Value]:
+    def _arguments(self, feeds: Mapping[str, Value], guard: Guard) -> list[Value]:
         arguments = []
         for name in self.inputs:
             if name in feeds:
                 arguments.append(_borrowed(feeds[name]))
-            elif name in self.defaults:
-                arguments.append(self.defaults[name])
-            else:
+            elif name not in self.defaults:
                 raise InputError(f"no value was fed for {name!r}", where=f"input {name!r}")
+            else:
+                arguments.append(_written_out(self.defaults[name], guard))
         return arguments
+
+
+def _written_out(value: Value, guard: Guard) -> Value:
+    if not isinstance(value, SparseTensor):
+        return value
+    guard.reserve(value.dense_nbytes, "a sparse initializer")
+    guard.release(value.dense_nbytes)
+    return freeze(value.dense())
 
 
 def _borrowed(value: Value) -> Value:

@@ -6,7 +6,6 @@ and at last the function body that the standard gives to the operator.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -62,7 +61,8 @@ def select_kernel(
         return Selected(leaf, predicts=can_predict(operator))
     schema = find_schema(operator.domain, operator.name, operator.version)
     if schema is not None and schema.has_function:
-        block = compiler.compile_function(schema_body(schema), node.attributes, context)
+        body = schema_body(schema.domain, schema.name, schema.since_version)
+        block = compiler.compile_function(body, node.attributes, context)
         return Selected(FunctionCall(block), predicts=False)
     if schema is not None and schema.has_context_dependent_function:
         return Selected(ContextualCall(operator, schema, compiler, context), predicts=False)
@@ -95,20 +95,19 @@ class ContextualCall:
         self.compiler = compiler
         self.context = context
         self._bodies: dict[tuple[object, ...], FunctionCall] = {}
-        self._lock = threading.Lock()
 
     def __call__(self, inputs: Sequence[Value], guard: Guard) -> Sequence[Value]:
         key = type_key(inputs)
         call = self._bodies.get(key)
         if call is None:
-            with self._lock:
-                function = contextual_body(self.schema, self.operator, inputs)
-                block = self.compiler.compile_function(
-                    function, self.operator.node.attributes, self.context
-                )
-                call = FunctionCall(block)
-                if len(self._bodies) < CONTEXTUAL_CACHE:
-                    self._bodies[key] = call
+            function = contextual_body(self.schema, self.operator, inputs)
+            # Its own compiler, so that threads share nothing; two may build the same body.
+            block = self.compiler.fresh().compile_function(
+                function, self.operator.node.attributes, self.context
+            )
+            call = FunctionCall(block)
+            if len(self._bodies) < CONTEXTUAL_CACHE:
+                self._bodies[key] = call
         return call(inputs, guard)
 
 

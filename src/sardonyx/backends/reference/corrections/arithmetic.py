@@ -38,16 +38,8 @@ def divide(a: Array, b: Array) -> Array:
 def mod(call: Call, a: Array, b: Array) -> Array:
     if is_integer(a):
         _refuse_zero(a, b, "%")
-    result: Array
-    if call.attr("fmod", 0):
-        result = np.fmod(a, b)
-    else:
-        result = np.remainder(a, b)
-        if not is_integer(a):
-            # numpy gives NaN for a finite x and infinite y of the other sign only on some builds.
-            swap = np.isinf(b) & np.isfinite(a) & (a != 0)
-            result = np.where(swap, np.where((a < 0) == (b < 0), a, b), result)
-    return result.astype(a.dtype, copy=False)
+    remainder = np.fmod if call.attr("fmod", 0) else np.remainder
+    return remainder(a, b).astype(a.dtype, copy=False)
 
 
 def _refuse_zero(a: Array, b: Array, sign: str) -> None:
