@@ -385,3 +385,92 @@ EXAMPLES: dict[str, Example] = {
     ),
     "Where": always(np.array([True, False]), grid(2), grid(2)),
 }
+
+_TREE = {
+    "nodes_treeids": [0, 0, 0],
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_featureids": [1, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_values": [2.0, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+}
+
+
+def votes(prefix: str) -> dict[str, Any]:
+    return {
+        f"{prefix}_treeids": [0, 0],
+        f"{prefix}_nodeids": [1, 2],
+        f"{prefix}_ids": [0, 1],
+        f"{prefix}_weights": [1.0, 2.0],
+    }
+
+
+def tensor(name: str, kind: int, *values: float) -> Any:
+    return helper.make_tensor(name, kind, [len(values)], values)
+
+
+_SVM = {"kernel_type": "RBF", "kernel_params": [0.5, 0.0, 0.0], "rho": [0.1]}
+
+EXAMPLES |= {
+    "ArrayFeatureExtractor": always(grid(2, 3), ints(0, 2)),
+    "Binarizer": always(grid(2, 3), threshold=2.0),
+    "CategoryMapper": always(grid(3), cats_int64s=[1, 2], cats_strings=["1", "2"]),
+    "FeatureVectorizer": always(grid(2, 3), grid(2, 1), inputdimensions=[3, 1]),
+    "Imputer": always(
+        grid(2, 3),
+        imputed_value_floats=[9.0],
+        replaced_value_float=1.0,
+        imputed_value_int64s=[9],
+        replaced_value_int64=1,
+    ),
+    "LabelEncoder": Example(
+        lambda version: (
+            ([grid(3)], {"classes_strings": ["1", "2"]})
+            if version < 2
+            else ([grid(3)], {"keys_int64s": [1, 2], "values_int64s": [8, 9]})
+        ),
+        only=frozenset({"INT64"}),
+    ),
+    "LinearClassifier": always(
+        grid(2, 3),
+        coefficients=[1.0] * 6,
+        intercepts=[0.0, 1.0],
+        classlabels_ints=[5, 6],
+        outputs=2,
+    ),
+    "LinearRegressor": always(grid(2, 3), coefficients=[1.0] * 3),
+    "Normalizer": always(grid(2, 3), norm="L2"),
+    "OneHotEncoder": always(grid(3), cats_int64s=[1, 2, 3], cats_strings=["1", "2"]),
+    "SVMClassifier": always(
+        grid(2, 3),
+        coefficients=[1.0, -1.0],
+        support_vectors=[1.0] * 6,
+        vectors_per_class=[1, 1],
+        classlabels_ints=[0, 1],
+        outputs=2,
+        **_SVM,
+    ),
+    "SVMRegressor": always(
+        grid(2, 3), coefficients=[1.0, -1.0], support_vectors=[1.0] * 6, n_supports=2, **_SVM
+    ),
+    "Scaler": always(grid(2, 3), offset=[1.0], scale=[2.0]),
+    "TreeEnsemble": always(
+        grid(2, 3),
+        n_targets=2,
+        tree_roots=[0],
+        nodes_featureids=[1],
+        nodes_modes=tensor("m", TensorProto.UINT8, 0),
+        nodes_splits=tensor("s", TensorProto.FLOAT, 2.0),
+        nodes_truenodeids=[0],
+        nodes_falsenodeids=[1],
+        nodes_trueleafs=[1],
+        nodes_falseleafs=[1],
+        leaf_targetids=[0, 1],
+        leaf_weights=tensor("w", TensorProto.FLOAT, 1.0, 2.0),
+    ),
+    "TreeEnsembleClassifier": always(
+        grid(2, 3), classlabels_int64s=[5, 6], outputs=2, **_TREE, **votes("class")
+    ),
+    "TreeEnsembleRegressor": always(grid(2, 3), n_targets=2, **_TREE, **votes("target")),
+}
