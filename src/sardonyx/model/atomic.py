@@ -66,10 +66,13 @@ class AtomicFiles:
                 temporary.replace(final)
         except BaseException:
             for final, old in reversed(undo):
-                if old is not None:
-                    old.replace(final)
-                else:
+                if old is None:
                     final.unlink(missing_ok=True)
+                else:
+                    old.replace(final)
+                    old.unlink(
+                        missing_ok=True
+                    )  # two names of one file: a move between them is none
             raise
         for _, old in undo:
             if old is not None:
