@@ -25,6 +25,9 @@ def cost_of(
     """Multiply-accumulates, other arithmetic and bytes moved of one node, as sizes.
 
     A field is None when a size it depends on is not known, or when the operator has no cost rule.
+
+    Raises:
+        ShapeError: an attribute that the cost depends on is not of its type.
     """
     call = Call(node, inputs, version, bound=bound)
     operator = find_operator(node.domain, node.op_type, version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any, NoReturn
 
 import onnx_ir as ir
@@ -12,7 +13,7 @@ from sardonyx.model.limits import DEFAULT_LIMITS
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.facts import Facts, Shape, Values
 from sardonyx.ops.schema import Signature, signature_of
-from sardonyx.sizes import Expr, Size, symbol
+from sardonyx.sizes import Expr, Ratio, Size, symbol
 
 __all__ = ["Call"]
 
@@ -42,9 +43,14 @@ class Call:
     # What the node says
 
     def attribute(self, name: str) -> ir.Attr | None:
+        """An attribute as the schema types it; None when it is absent."""
         found = self.node.attributes.get(name)
         if found is not None and found.is_ref():
-            return None if self.bound is None else self.bound.get(found.ref_attr_name or "")
+            found = None if self.bound is None else self.bound.get(found.ref_attr_name or "")
+        if found is not None and self.signature is not None:
+            wanted = self.signature.attributes.get(name, found.type)
+            if found.type != wanted:
+                self.fail(f"attribute {name!r} must be of type {wanted}, but is {found.type}")
         return found
 
     def attr(self, name: str, default: Any = None) -> Any:
@@ -52,18 +58,11 @@ class Call:
         return default if found is None else found.value
 
     def int_attr(self, name: str, default: int = 0) -> int:
-        value = self.attr(name, default)
-        if not isinstance(value, int):
-            self.fail(f"attribute {name!r} must be an integer, but is {value!r}")
-        return value
+        return int(self.attr(name, default))
 
     def ints_attr(self, name: str) -> tuple[int, ...] | None:
         value = self.attr(name)
-        if value is None:
-            return None
-        if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
-            self.fail(f"attribute {name!r} must be integers, but is {value!r}")
-        return tuple(value)
+        return None if value is None else tuple(value)
 
     def str_attr(self, name: str, default: str = "") -> str:
         value = self.attr(name, default)
@@ -136,6 +135,23 @@ class Call:
         if found.size != 1:
             self.fail(f"input {index} must be a scalar, but has shape {found.shape}")
         return found.reshape(-1)[0]
+
+    def whole(self, index: int) -> Size | None:
+        """As `scalar`, a number of things: cut to an integer where the type is a float."""
+        found = self.scalar(index)
+        return None if found is None else self._cut(found, index)
+
+    def sizes(self, index: int) -> list[Size] | None:
+        """As `vector`, numbers of things: cut to integers where the type is a float."""
+        found = self.vector(index)
+        return None if found is None else [self._cut(element, index) for element in found]
+
+    def _cut(self, element: Any, index: int) -> Size:
+        if isinstance(element, Ratio):
+            return element.floor()
+        if isinstance(element, float) and not isfinite(element):
+            self.fail(f"input {index} has the element {element}; a finite number is needed")
+        return element if isinstance(element, Expr) else int(element)
 
     def axis(self, axis: int, rank: int, *, what: str = "axis") -> int:
         """A non-negative axis; -1 is the last."""

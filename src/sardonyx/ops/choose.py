@@ -8,7 +8,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, as_array
 from sardonyx.ops.plain import data_decides, flops_per_input, move_all, move_first
-from sardonyx.sizes import Ratio, Size
+from sardonyx.sizes import Size
 
 __all__ = ["OPERATORS"]
 
@@ -79,15 +79,11 @@ def non_max_suppression(call: Call) -> list[Facts]:
 
 
 def one_hot(call: Call) -> list[Facts]:
-    shape, depth = call.input(0).shape, call.scalar(1)
+    shape, depth = call.input(0).shape, call.whole(1)
     call.input(2)
     if shape is None:
         return [call.out(None)]
     axis = call.axis(call.int_attr("axis", -1), len(shape) + 1)
-    if isinstance(depth, Ratio):
-        depth = depth.floor()
-    elif isinstance(depth, float):
-        depth = int(depth)
     if isinstance(depth, int) and depth < 0:
         call.fail(f"depth is {depth}; it cannot be negative")
     size = call.fresh(axis) if depth is None else depth

@@ -33,10 +33,29 @@ def broadcasting(call: Call) -> list[Facts]:
 
 def first_shape(call: Call) -> list[Facts]:
     """Before opset 7 (8 for variadic ones) the other inputs fit the first, or are refused."""
-    first, second = call.input(0).shape, call.shape(1)
-    if first is not None and second is not None and len(second) > len(first):
-        call.fail(f"input 1 has rank {len(second)}, more than the {len(first)} of input 0")
+    first = call.input(0).shape
+    for index in range(1, len(call.inputs)):
+        other = call.input(index).shape
+        if first is None or other is None:
+            continue
+        start = _aligned_at(call, len(first), len(other), index)
+        for axis, dim in enumerate(other):
+            if dim != 1 or not call.int_attr("broadcast"):
+                call.agree(first[start + axis], dim, f"dimension {start + axis} of the inputs")
     return [call.same()]
+
+
+def _aligned_at(call: Call, rank: int, other: int, index: int) -> int:
+    """Where the dimensions of another input begin among the first input's."""
+    if not call.int_attr("broadcast"):
+        start, fits = 0, rank == other
+    else:
+        start = call.int_attr("axis", rank - other)
+        start += rank if start < 0 and call.attr("axis") is not None else 0
+        fits = 0 <= start <= rank - other
+    if not fits:
+        call.fail(f"input {index} of rank {other} does not fit into input 0 of rank {rank}")
+    return start
 
 
 def prelu(call: Call) -> list[Facts]:

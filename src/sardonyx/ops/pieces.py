@@ -74,7 +74,7 @@ def split(call: Call) -> list[Facts]:
 def _split_sizes(call: Call, size: Size, axis: int, count: int) -> list[Size]:
     given: Sequence[Size] | None = call.ints_attr("split")
     if given is None and call.has(1):
-        given = call.vector(1)
+        given = call.sizes(1)  # Split-1 has them in the data's own type
         if given is None:
             return [call.fresh(axis, index) for index in range(count)]
     if given is None:

@@ -46,6 +46,7 @@ class Signature:
     variadic_input: bool
     variadic_output: bool
     required: int  # inputs up to the last that must be there
+    attributes: dict[str, ir.AttributeType]
     output_dtypes: tuple[ir.DataType | None, ...]  # fixed by the schema
     output_sources: tuple[tuple[int, ...], ...]  # else: formal inputs of the same type
 
@@ -96,6 +97,10 @@ def _signature(domain: str, name: str, version: int) -> Signature:
         variadic_input=bool(inputs) and schema.inputs[-1].option == variadic,
         variadic_output=bool(outputs) and schema.outputs[-1].option == variadic,
         required=max((i + 1 for i, formal in enumerate(inputs) if formal.required), default=0),
+        attributes={
+            name: ir.AttributeType[str(attribute.type).rpartition(".")[2]]
+            for name, attribute in schema.attributes.items()
+        },
         output_dtypes=tuple(_fixed_dtype(formal) for formal in outputs),
         output_sources=tuple(
             tuple(

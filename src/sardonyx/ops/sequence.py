@@ -145,7 +145,7 @@ def _parts(call: Call, size: Size, axis: int) -> tuple[list[Size] | None, Size, 
         if isinstance(size, int) and isinstance(step, int) and size <= step * MAX_PARTS:
             return [min(step, size - at) for at in range(0, size, step)], step, None
         return None, VARYING, ceil_div(size, step)
-    parts: list[Size] = list(split)
+    parts: list[Size] = call.vector(1) or []
     if any(isinstance(part, int) and part < 0 for part in parts):
         call.fail(f"split {[str(part) for part in parts]} has a negative size")
     if parts:

@@ -45,9 +45,9 @@ def _dft_axis(call: Call, rank: int) -> int | None:
         found = -2
     else:
         found = call.scalar(2)
-    if found is None:
+    if not isinstance(found, int):
         return None
-    axis = call.axis(int(found), rank)
+    axis = call.axis(found, rank)
     if axis == rank - 1:
         call.fail(f"axis {found} holds the real and imaginary parts, not a signal")
     return axis

@@ -36,12 +36,10 @@ def pointwise_value(
         arrays = [as_array(facts) for facts in call.inputs if facts is not None]
         try:
             with np.errstate(all="ignore"):
-                result = np.asarray(numeric(*arrays))
+                result = np.asarray(numeric(*arrays)).astype(output.dtype.numpy())
         except ArithmeticError:
             return None
-        if result.shape != output.shape:
-            return None
-        return result.astype(output.dtype.numpy()).astype(object)
+        return result.astype(object) if result.shape == output.shape else None
     if len(known) > MAX_OPERANDS:
         return None
     elements = []

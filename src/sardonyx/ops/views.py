@@ -278,19 +278,18 @@ def tile(call: Call) -> list[Facts]:
 
 def _tile_one_axis(call: Call, shape: Shape) -> Shape:
     """Tile-1: how often, and along which one axis."""
-    tiles, axis = call.scalar(1), call.scalar(2)
-    if tiles is None or axis is None:
+    times, axis = call.whole(1), call.whole(2)
+    if times is None or not isinstance(axis, int):
         return call.fresh_shape(len(shape))
-    at = call.axis(int(axis), len(shape))
-    times = int(tiles)
+    at = call.axis(axis, len(shape))
     return tuple(dim * times if index == at else dim for index, dim in enumerate(shape))
 
 
 def tile_values(call: Call, output: Facts) -> Values | None:
-    value, repeats = call.value(0), call.integers(1)
-    if value is None or repeats is None or call.version < 6:
+    if call.version < 6:
         return None
-    return np.tile(value, repeats)
+    value, repeats = call.value(0), call.integers(1)
+    return None if value is None or repeats is None else np.tile(value, repeats)
 
 
 OPERATORS = (

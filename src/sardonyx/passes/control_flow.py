@@ -15,6 +15,7 @@ import onnx_ir as ir
 from sardonyx.errors import ShapeError
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops import infer_node
+from sardonyx.ops.call import Call
 from sardonyx.ops.facts import VARYING, Facts, objects, unknown
 from sardonyx.passes.declared import declared_facts
 from sardonyx.passes.merge import conceal, merge, prepend, without_value
@@ -175,12 +176,13 @@ def scan(
     walk: Walk, node: ir.Node, inputs: Sequence[Facts | None], scope: Scope
 ) -> Sequence[Facts]:
     """Scan: slices of the inputs go in one by one, what comes out is stacked."""
-    if scope.versions.get("", 9) < 9:
-        return _scan_8(walk, node, inputs, scope)
+    call = Call(node, inputs, scope.versions.get("", 9), bound=scope.bound)
+    if call.version < 9:
+        return _scan_8(walk, call, scope)
     inner = _inside(node, scope)
     given = [facts or unknown() for facts in inputs]
-    split = len(given) - _scanned(node, len(given))
-    axes = _ints(node, "scan_input_axes") or (0,) * (len(given) - split)
+    split = len(given) - _scanned(call, len(given))
+    axes = call.ints_attr("scan_input_axes") or (0,) * (len(given) - split)
     length: Size | None = None
     slices = []
     for facts, axis in zip(given[split:], axes, strict=False):
@@ -188,20 +190,18 @@ def scan(
         length = _same_length(node, length, size)
         slices.append(part)
     outputs = _run_scan(walk, node, given[:split], slices, inner)
-    out_axes = _ints(node, "scan_output_axes") or (0,) * (len(outputs) - split)
+    out_axes = call.ints_attr("scan_output_axes") or (0,) * (len(outputs) - split)
     for index, axis in zip(range(split, len(outputs)), out_axes, strict=False):
         size = scope.fresh(node.outputs[index], 0) if length is None else length
         outputs[index] = prepend(outputs[index], size, axis)
     return [_leave(node, index, facts, inner, scope) for index, facts in enumerate(outputs)]
 
 
-def _scan_8(
-    walk: Walk, node: ir.Node, inputs: Sequence[Facts | None], scope: Scope
-) -> Sequence[Facts]:
+def _scan_8(walk: Walk, call: Call, scope: Scope) -> Sequence[Facts]:
     """Opset 8: everything has a batch in front, and time comes second."""
-    inner = _inside(node, scope)
-    given = [facts or unknown() for facts in inputs[1:]]  # the first input is sequence_lens
-    split = len(given) - _scanned(node, len(given))
+    node, inner = call.node, _inside(call.node, scope)
+    given = [facts or unknown() for facts in call.inputs[1:]]  # the first input is sequence_lens
+    split = len(given) - _scanned(call, len(given))
     batch: Size | None = None
     length: Size | None = None
     parts = []
@@ -222,11 +222,10 @@ def _scan_8(
     return [_leave(node, index, facts, inner, scope) for index, facts in enumerate(outputs)]
 
 
-def _scanned(node: ir.Node, inputs: int) -> int:
-    attribute = node.attributes.get("num_scan_inputs")
-    count = 0 if attribute is None else int(attribute.value)
+def _scanned(call: Call, inputs: int) -> int:
+    count = call.int_attr("num_scan_inputs")
     if not 1 <= count <= inputs:
-        raise _error(node, f"num_scan_inputs is {count}, but it has {inputs} inputs to scan.")
+        call.fail(f"num_scan_inputs is {count}, but it has {inputs} inputs to scan")
     return count
 
 
@@ -276,11 +275,6 @@ def _same_length(node: ir.Node, known: Size | None, size: Size | None) -> Size |
     if isinstance(known, int) and isinstance(size, int) and known != size:
         raise _error(node, f"scanned inputs have {known} and {size} slices, which must be equal.")
     return known if isinstance(known, int) else size
-
-
-def _ints(node: ir.Node, name: str) -> tuple[int, ...] | None:
-    attribute = node.attributes.get(name)
-    return None if attribute is None else tuple(attribute.value)
 
 
 def sequence_map(

@@ -121,8 +121,8 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any], str]] = [
     ("Trilu", 14, [(3,)], {}, "a matrix is needed"),
     ("RandomNormal", 1, [], {"shape": [2, -1]}, "negative size"),
     ("SequenceErase", 11, [], {}, "is missing"),
-    ("Softmax", 13, [(2, 3)], {"axis": "one"}, "must be an integer"),
-    ("Transpose", 13, [(2, 3)], {"perm": [0.5, 1.5]}, "must be integers"),
+    ("Softmax", 13, [(2, 3)], {"axis": "one"}, "must be of type INT, but is STRING"),
+    ("Transpose", 13, [(2, 3)], {"perm": [0.5, 1.5]}, "must be of type INTS, but is FLOATS"),
 ]  # fmt: skip
 
 
