@@ -12,7 +12,7 @@ import onnx.shape_inference
 import pytest
 from google.protobuf.message import Message
 from tests.hostile.build import PLACES, model, node, tensor, value
-from tests.hostile.test_fuzz import seeds
+from tests.hostile.samples import samples
 from tests.unit.model.official import model_files, node_models
 
 import sardonyx as sx
@@ -81,7 +81,7 @@ def test_node_models_with_inferred_shapes() -> None:
     "name", ["devices", "map", "text", *sorted(set(PLACES) - {"sparse_indices"})]
 )
 def test_every_kind_of_part(name: str, tmp_path: Path) -> None:
-    proto = seeds()[name]
+    proto = samples()[name]
     sx.save(sx.load(proto.SerializeToString()), tmp_path / "m.onnx")
     assert_same(onnx.load(tmp_path / "m.onnx"), proto)
     assert_same(to_proto(sx.load(proto)), proto)
@@ -128,7 +128,7 @@ def test_everything_that_is_said_around_a_model() -> None:
 
 
 def test_functions_keep_their_opsets_attributes_and_declarations() -> None:
-    proto = seeds()["function_default"]
+    proto = samples()["function_default"]
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     function = made.functions[0]
@@ -151,7 +151,7 @@ def test_declarations_that_were_not_there_are_not_made_up() -> None:
 
 def test_the_callers_message_is_not_changed() -> None:
     for name in ("sparse_values", "map", "devices"):
-        proto = seeds()[name]
+        proto = samples()[name]
         before = proto.SerializeToString(deterministic=True)
         to_proto(sx.load(proto))
         assert proto.SerializeToString(deterministic=True) == before

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 from tests.hostile.build import PLACES, external, model, node, tensor
-from tests.hostile.test_fuzz import seeds
+from tests.hostile.samples import samples
 
 import sardonyx as sx
 from sardonyx.errors import ExternalDataError, SaveError
@@ -149,7 +149,7 @@ def test_weights_start_at_pages(tmp_path: Path) -> None:
 
 def test_sparse_training_and_the_rest_survive_a_move(tmp_path: Path) -> None:
     proto = onnx.ModelProto()
-    proto.CopyFrom(seeds()["sparse_values"])
+    proto.CopyFrom(samples()["sparse_values"])
     proto.graph.initializer.append(tensor(dims=DATA.shape, raw_data=DATA.tobytes()))
     proto.graph.initializer[0].name = "big"
     proto.training_info.add().algorithm.name = "train"
@@ -161,7 +161,7 @@ def test_sparse_training_and_the_rest_survive_a_move(tmp_path: Path) -> None:
 
 
 def test_a_renamed_sparse_tensor_keeps_its_new_name() -> None:
-    loaded = sx.load(seeds()["sparse_values"])
+    loaded = sx.load(samples()["sparse_values"])
     loaded.graph.initializers["w"].name = "renamed"
     stored = to_proto(loaded).graph
     assert stored.sparse_initializer[0].values.name == "renamed"
@@ -317,5 +317,5 @@ def test_a_model_made_by_hand_can_be_saved(tmp_path: Path) -> None:
 
 def test_saving_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx"):
-        sx.save(sx.load(seeds()["text"]), tmp_path / name)
+        sx.save(sx.load(samples()["text"]), tmp_path / name)
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
