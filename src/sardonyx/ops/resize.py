@@ -7,6 +7,8 @@ from fractions import Fraction
 from math import floor, isfinite
 from typing import Any
 
+import numpy as np
+
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
@@ -18,13 +20,27 @@ __all__ = ["OPERATORS"]
 
 
 def scaled(call: Call, dim: Size, scale: Any, axis: int) -> Size:
-    """floor(dim * scale), exactly: 0.7 in single precision is a little less than 7/10."""
+    """floor(dim * scale), the product rounded to float32 as the scales are: 10 * 0.7 is 7.
+
+    Over a symbol only a scale that float32 holds exactly, with few bits, gives an expression.
+    """
     if isinstance(scale, (int, float)) and not (isfinite(scale) and scale > 0):
         call.fail(f"the scale of axis {axis} is {scale}; it must be above 0")
     if isinstance(scale, (int, float)):
+        if isinstance(dim, int):
+            return float32_floor(dim, scale)
         exact = Fraction(scale)
+        if exact.numerator.bit_length() > 8 or exact.denominator.bit_length() > 8:
+            return call.fresh(axis)
         return dim * exact.numerator // exact.denominator
     return (Ratio(dim) * scale).floor() if isinstance(scale, Ratio) else call.fresh(axis)
+
+
+def float32_floor(*factors: float) -> int:
+    product = np.float32(1)
+    for factor in factors:
+        product = product * np.float32(factor)
+    return max(floor(float(product)), 0)
 
 
 def upsample(call: Call) -> list[Facts]:
@@ -97,7 +113,7 @@ def _by_scales(call: Call, shape: Shape, axes: Sequence[int]) -> list[Size]:
             dim, scale = shape[axis], scales[place]
             dims[axis] = call.fresh(axis)
             if isinstance(dim, int) and isinstance(scale, (int, float)):
-                dims[axis] = max(floor(dim * part * scale), 0)
+                dims[axis] = float32_floor(dim, part, scale)
     return dims
 
 
