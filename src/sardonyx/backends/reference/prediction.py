@@ -17,7 +17,7 @@ import onnx_ir as ir
 from sardonyx.backends.reference.operator import Operator
 from sardonyx.backends.reference.values import SparseTensor, Value, element_bytes
 from sardonyx.errors import RunError, ShapeError
-from sardonyx.ops import Facts, facts_of_array, find_operator, infer_node
+from sardonyx.ops import Facts, facts_of_array, find_operator, infer_node, sequence_of
 
 __all__ = ["can_predict", "predict_bytes"]
 
@@ -105,8 +105,7 @@ def _facts(value: Value, with_values: bool) -> Facts:
             return facts_of_array(value)
         return Facts("tensor", ir.DataType.from_numpy(value.dtype), value.shape)
     if isinstance(value, list):
-        element = _facts(value[0], False) if value else None
-        return Facts("sequence", shape=(len(value),), element=element)
+        return sequence_of([_facts(item, False) for item in value])
     if isinstance(value, SparseTensor):
         return Facts("sparse", ir.DataType.from_numpy(value.dtype), value.shape)
     return Facts("map")
