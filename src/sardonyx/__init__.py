@@ -44,7 +44,24 @@ _HOME = {
     "save": "sardonyx.model.save",
 }
 
-__all__ = [*sorted(_HOME), "__version__", "backend"]
+__all__ = [
+    "IOBinding",
+    "InferenceSession",
+    "Limits",
+    "OrtValue",
+    "RunOptions",
+    "SardonyxError",
+    "Session",
+    "SessionOptions",
+    "__version__",
+    "backend",
+    "check",
+    "compare",
+    "infer_shapes",
+    "inspect",
+    "load",
+    "save",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -56,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return list(__all__)
