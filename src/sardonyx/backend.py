@@ -10,7 +10,7 @@ import onnx.helper
 import onnx_ir as ir
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from sardonyx.errors import UnsupportedError
+from sardonyx.errors import InputError, UnsupportedError
 from sardonyx.model.load import Source
 from sardonyx.runtime.session import Session
 
@@ -39,6 +39,12 @@ class SardonyxBackendRep(BackendRep):  # type: ignore[misc]
             feeds = dict(inputs)
         else:
             values = list(inputs) if isinstance(inputs, Sequence) else [inputs]
+            if len(values) > len(ports):
+                raise InputError(
+                    f"{len(values)} inputs, where the model has {len(ports)}.",
+                    value=len(values),
+                    limit=len(ports),
+                )
             feeds = {port.name: value for port, value in zip(ports, values, strict=False)}
         names = [p.name for p in self.session.outputs]
         return namedtupledict("Outputs", names)(*self.session.run(None, feeds, **kwargs))  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ import onnx.helper
 import pytest
 
 import sardonyx.backend
-from sardonyx.errors import UnsupportedError
+from sardonyx.errors import InputError, UnsupportedError
 
 
 def test_run_node() -> None:
@@ -18,6 +18,16 @@ def test_run_node() -> None:
     a = np.ones((2, 3), np.float32)
     outputs = sardonyx.backend.run_node(node, [a, a])
     np.testing.assert_array_equal(outputs.c, a + a)  # type: ignore[attr-defined]
+
+
+def test_more_inputs_than_the_model_has_are_refused() -> None:
+    node = onnx.helper.make_node("Neg", ["a"], ["c"])
+    a = onnx.helper.make_tensor_value_info("a", 1, [2])
+    c = onnx.helper.make_tensor_value_info("c", 1, [2])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [a], [c]), ir_version=10)
+    x = np.ones(2, np.float32)
+    with pytest.raises(InputError, match="2 inputs, where the model has 1"):
+        sardonyx.backend.run_model(model, [x, x])
 
 
 def test_devices() -> None:

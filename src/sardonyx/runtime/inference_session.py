@@ -148,10 +148,11 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Value]:
-        feeds = {
-            name: v.numpy() if isinstance(v, OrtValue) else v for name, v in input_feed.items()
-        }
-        return self.session.run(output_names, feeds, **_bounds(run_options))
+        if isinstance(input_feed, Mapping):
+            input_feed = {
+                name: v.numpy() if isinstance(v, OrtValue) else v for name, v in input_feed.items()
+            }
+        return self.session.run(output_names, input_feed, **_bounds(run_options))
 
     def run_async(
         self,

@@ -138,6 +138,11 @@ class IOBinding:
 
     def run(self, **options: Any) -> None:
         """Run the session on what is bound, and put the answers where they are wanted."""
+        if not self._outputs:
+            raise InputError(
+                "no output is bound.",
+                hint=f"Call bind_output for one of: {', '.join(p.name for p in self._session.outputs)}.",
+            )
         answers = self._session.run(list(self._outputs), self._inputs, **options)
         results: list[OrtValue] = []
         for (name, target), answer in zip(self._outputs.items(), answers, strict=True):

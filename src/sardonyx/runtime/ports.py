@@ -30,6 +30,7 @@ class Port:
     dtype: ir.DataType | None  # of a tensor
     shape: tuple[int | str | None, ...] | None  # ints, symbols, None; None as a whole: rank unknown
     optional: bool = False  # has a default, or is of an optional type
+    element: Port | None = None  # what a sequence or optional holds
 
     def __str__(self) -> str:
         if self.dtype is None:
@@ -51,9 +52,19 @@ def port_of(value: ir.Value, *, has_default: bool = False) -> Port:
     shape: tuple[int | str | None, ...] | None = None
     if value.shape is not None:
         shape = tuple(d if isinstance(d, int) else d.value for d in value.shape)
-    return Port(
-        value.name or "", text, dtype, shape, has_default or isinstance(kind, ir.OptionalType)
-    )
+    is_optional = has_default or isinstance(kind, ir.OptionalType)
+    name = value.name or ""
+    element = _element_of(name, kind) if mapped is None else None
+    return Port(name, text, dtype, shape, is_optional, element)
+
+
+def _element_of(name: str, kind: ir.TypeProtocol | None) -> Port | None:
+    if not isinstance(kind, ir.SequenceType | ir.OptionalType):
+        return None
+    inner = kind.elem_type
+    dtype = inner.dtype if isinstance(inner, ir.TensorType | ir.SparseTensorType) else None
+    label = f"{name}[…]" if isinstance(kind, ir.SequenceType) else name
+    return Port(label, _type_text(inner), dtype, None, element=_element_of(label, inner))
 
 
 def _type_text(kind: ir.TypeProtocol | None) -> str:
@@ -85,6 +96,11 @@ def check_feeds(
 
     `fixed` gives symbolic dimensions a value beforehand; a symbol must have one value in the whole call.
     """
+    if not isinstance(feeds, Mapping):
+        raise InputError(
+            f"arrays by input name were expected, not {type(feeds).__name__}.",
+            hint="As in: {" + ", ".join(f"{port.name!r}: …" for port in ports) + "}.",
+        )
     known = {port.name for port in ports}
     for name in feeds:
         if name not in known:
@@ -98,8 +114,9 @@ def check_feeds(
     }
     checked: dict[str, Value] = {}
     for port in ports:
-        if port.name in feeds:
-            checked[port.name] = _check(port, feeds[port.name], bound)
+        value = feeds.get(port.name)
+        if value is not None:
+            checked[port.name] = _check(port, value, bound)
         elif not port.optional:
             raise InputError(
                 "nothing was fed for it.", where=f"input {port}", hint="Feed it by its name."
@@ -110,34 +127,29 @@ def check_feeds(
 
 
 def _check(port: Port, value: Any, bound: dict[str, tuple[int, str]]) -> Value:
-    if port.type.startswith("optional(") and value is None:
-        return None
+    if port.element is not None:
+        return _check_container(port, port.element, value, bound)
+    if isinstance(value, SparseTensor | dict):
+        return value  # what they hold is checked by the nodes that read them
     if port.dtype is None:
-        return _check_structure(port, value)
-    if isinstance(value, SparseTensor):
-        return value
+        return _texts_as_objects(np.asarray(value))
     array = _as_array(port, value)
     if port.shape is not None:
         _check_shape(port, array, bound)
     return array
 
 
-def _check_structure(port: Port, value: Any) -> Value:
-    """Sequences, optionals and maps: the container is checked here, its elements by the nodes that read them."""
-    wants_list = port.type.startswith(("seq(", "optional(seq("))
-    if wants_list:
-        if not isinstance(value, list | tuple):
-            raise InputError(
-                f"a list was expected, not {type(value).__name__}.", where=f"input {port}"
-            )
-        return [item if isinstance(item, dict | SparseTensor) else _tensor(item) for item in value]
-    if isinstance(value, dict):
-        return value
-    return _tensor(value)
+def _check_container(
+    port: Port, element: Port, value: Any, bound: dict[str, tuple[int, str]]
+) -> Value:
+    if port.type.startswith("optional("):
+        return None if value is None else _check(element, value, bound)
+    if not isinstance(value, list | tuple):
+        raise InputError(f"a list was expected, not {type(value).__name__}.", where=f"input {port}")
+    return [_check(element, item, bound) for item in value]
 
 
-def _tensor(value: Any) -> Value:
-    array = np.asarray(value)
+def _texts_as_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.astype(object) if array.dtype.kind in "US" else array
 
 
@@ -155,35 +167,44 @@ def _as_array(port: Port, value: Any) -> np.ndarray[Any, Any]:
             )
         return _strings(array, where)
     expected = np.dtype(port.dtype.numpy())
-    plain = not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array__")
-    if plain and np.can_cast(array.dtype, expected, casting="same_kind"):
-        array = array.astype(expected)  # Python numbers and lists have no type of their own
+    if not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array__"):
+        array = _typed(array, port.dtype, where)
     native = array.dtype.newbyteorder("=")
     if native != expected:
         raise InputError(
             f"{expected.name} was expected, not {array.dtype.name}.",
             where=where,
             value=array.dtype.name,
-            hint=f"Convert it: x.astype('{expected.name}').",
+            hint=f"Convert it: numpy.asarray(x).astype('{expected.name}').",
         )
     return array if array.dtype.isnative else array.astype(native)
+
+
+def _typed(array: np.ndarray[Any, Any], dtype: ir.DataType, where: str) -> np.ndarray[Any, Any]:
+    """Python numbers and lists have no type of their own: they take the input's, where it can hold them."""
+    whole = dtype.is_integer()
+    takes = "b" if dtype == ir.DataType.BOOL else "biu" if whole else "biuf"
+    if array.size and array.dtype.kind not in takes:
+        return array
+    with np.errstate(over="ignore"):
+        typed = array.astype(dtype.numpy())
+    lost = typed.astype(array.dtype) != array if whole else np.isfinite(array) > np.isfinite(typed)
+    if np.any(lost):
+        raise InputError(f"{array[lost][0]} does not fit into {typed.dtype.name}.", where=where)
+    return typed
 
 
 def _strings(array: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
     texts = np.empty(array.shape, object)
     for index, item in np.ndenumerate(array):
-        if isinstance(item, bytes):
-            try:
-                item = item.decode("utf-8")
-            except UnicodeDecodeError:
-                raise InputError(
-                    f"the string at {list(index)} is not UTF-8.", where=where
-                ) from None
-        if not isinstance(item, str):
+        if not isinstance(item, bytes | str):
             raise InputError(
                 f"{type(item).__name__} at {list(index)}, where a string was expected.", where=where
             )
-        texts[index] = str(item)
+        try:
+            texts[index] = item.decode() if isinstance(item, bytes) else item.encode().decode()
+        except UnicodeError:
+            raise InputError(f"the string at {list(index)} is not UTF-8.", where=where) from None
     return texts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import onnx_ir as ir
@@ -13,7 +13,7 @@ import onnx_ir as ir
 from sardonyx.backends import reference
 from sardonyx.backends.guard import Flag, Guard
 from sardonyx.backends.reference import Value
-from sardonyx.errors import ShapeError, UnsupportedError
+from sardonyx.errors import InputError, ShapeError, UnsupportedError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load, verify_files
 from sardonyx.model.opset import latest_opset, nearest_operator
@@ -92,7 +92,7 @@ class Session:
             for p, v in zip(self._ports, graph.inputs, strict=True)
             if v.name not in graph.initializers
         )
-        self.outputs: tuple[Port, ...] = tuple(port_of(v) for v in graph.outputs)
+        self.outputs: tuple[Port, ...] = tuple(_output_port(v, self._shapes) for v in graph.outputs)
 
     @property
     def model(self) -> ir.Model:
@@ -132,6 +132,12 @@ class Session:
             byte_budget: bytes this run may hold, instead of the session's.
         """
         guard = self._guard(timeout, cancel, byte_budget)
+        if isinstance(output_names, str):
+            raise InputError(
+                f"output_names is the text {output_names[:120]!r}; a list of names was expected.",
+                value=output_names[:120],
+                hint="As in: [" + repr(output_names[:120]) + "], or None for all outputs.",
+            )
         names = list(output_names or [p.name for p in self.outputs])
         return self._program.run(check_feeds(self._ports, feeds, self._fixed_dims), names, guard)
 
@@ -148,6 +154,15 @@ class Session:
         return Guard(
             byte_budget if byte_budget is not None else self._byte_budget, deadline, cancel
         )
+
+
+def _output_port(value: ir.Value, shapes: Shapes) -> Port:
+    """An output as declared, with numbers for the dimensions that are always the same."""
+    port, inferred = port_of(value), shapes.of(value).shape
+    if port.shape is None or inferred is None or len(inferred) != len(port.shape):
+        return port
+    sizes = zip(port.shape, inferred, strict=True)
+    return replace(port, shape=tuple(size if isinstance(size, int) else dim for dim, size in sizes))
 
 
 def _default_budget() -> int | None:
