@@ -262,7 +262,7 @@ def test_subgraphs_past_32(depth: int, tmp_path: Path) -> None:
 
 
 def test_protobuf_has_a_limit_of_its_own() -> None:
-    with pytest.raises(LimitError, match=r"the limit is 100 \(protobuf's\)"):
+    with pytest.raises(LimitError, match="messages nest more than 100 deep"):
         sx.load(nested_graphs(60), limits=sx.Limits(graph_depth=1000))
 
 
@@ -284,7 +284,7 @@ def test_types_nested_deep() -> None:
     for _ in range(40):
         inner = inner.sequence_type.elem_type
     inner.tensor_type.elem_type = FLOAT
-    with pytest.raises(LimitError, match="types nest more than 32 deep") as caught:
+    with pytest.raises(LimitError, match="33 types inside each other; the limit is 32") as caught:
         sx.load(proto)
     assert caught.value.where == "value 'x'"
     with pytest.raises(LimitError):

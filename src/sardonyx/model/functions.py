@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from sardonyx.errors import LimitError, StructureError
+from sardonyx.errors import StructureError
 from sardonyx.model.contents import Body, bodies_below
 from sardonyx.model.limits import Limits
 from sardonyx.model.names import name_of, quote
@@ -94,23 +94,10 @@ def check_expansion(
     for key in _callees_first(calls):
         total[key] = sizes[key] + sum(total[c] for c in calls[key])
         depth[key] = 1 + max((depth[c] for c in calls[key]), default=0)
-        if depth[key] > limits.function_depth:
-            raise LimitError(
-                f"functions call functions {depth[key]} deep; the limit is {limits.function_depth} "
-                "(Limits.function_depth).",
-                where=f"function {quote(key[1])}",
-                value=depth[key],
-                limit=limits.function_depth,
-            )
+        where = f"function {quote(key[1])}"
+        limits.check("function_depth", depth[key], "functions calling each other", where)
     expanded = sum(1 + total.get(key_of(node), 0) for node in _nodes(graph))
-    if expanded > limits.expanded_nodes:
-        raise LimitError(
-            f"the model has {expanded:,} nodes once its functions are inlined; the limit is "
-            f"{limits.expanded_nodes:,} (Limits.expanded_nodes).",
-            where="functions",
-            value=expanded,
-            limit=limits.expanded_nodes,
-        )
+    limits.check("expanded_nodes", expanded, "nodes once the functions are inlined", "functions")
 
 
 def _nodes(body: Body) -> Iterator[onnx.NodeProto]:

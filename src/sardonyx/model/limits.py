@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sardonyx.errors import LimitError
+
 __all__ = ["DEFAULT_LIMITS", "Limits"]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -32,6 +34,18 @@ class Limits:
     dense_bytes: int = 2 * GIB  # a sparse tensor, once its zeros are written out
     symlinks: bool = False  # follow symbolic links to external data (Hugging Face's cache has them)
     hardlinks: bool = False  # accept external data files with more than one name
+
+    def check(self, name: str, value: int, what: str, where: str) -> None:
+        """Refuse `value` when it passes the limit of that name: `check("rank", 70, "dimensions", …)`."""
+        limit = getattr(self, name)
+        if value > limit:
+            raise LimitError(
+                f"{value:,} {what}; the limit is {limit:,} (Limits.{name}).",
+                where=where,
+                value=value,
+                limit=limit,
+                hint=f"If you trust the model, load it with limits=Limits({name}={value}).",
+            )
 
 
 DEFAULT_LIMITS = Limits()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx
 
-from sardonyx.errors import LimitError, StructureError, UnsupportedError
+from sardonyx.errors import StructureError, UnsupportedError
 from sardonyx.model.functions import Function, FunctionKey, check_call, key_of
 from sardonyx.model.limits import Limits
 from sardonyx.model.names import name_of, quote
@@ -44,14 +44,7 @@ _KIND = {field: _A.AttributeType.Name(number).lower() for number, field in _FIEL
 
 
 def check_name(name: str, limits: Limits, where: str) -> None:
-    size = len(name.encode())
-    if size > limits.name_bytes:
-        raise LimitError(
-            f"a name of {size:,} bytes; the limit is {limits.name_bytes:,} (Limits.name_bytes).",
-            where=where,
-            value=size,
-            limit=limits.name_bytes,
-        )
+    limits.check("name_bytes", len(name.encode()), "bytes of name", where)
 
 
 def check_node(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 import onnx_ir as ir
 
-from sardonyx.errors import LimitError, StructureError, UnsupportedError
+from sardonyx.errors import StructureError, UnsupportedError
 from sardonyx.model.limits import Limits
 from sardonyx.model.tensors import check_tensor, data_type, type_text
 
@@ -27,26 +27,14 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, limits: Limits, *, where
             value=min(dims, default=None),
             limit=0,
         )
-    if len(dims) > limits.rank:
-        raise LimitError(
-            f"{len(dims):,} dimensions; the limit is {limits.rank} (Limits.rank).",
-            where=where,
-            value=len(dims),
-            limit=limits.rank,
-        )
+    limits.check("rank", len(dims), "dimensions", where)
     check_tensor(values, limits, where=f"values of {where}")
     check_tensor(indices, limits, where=f"indices of {where}")
     dtype = data_type(values.data_type, where)
     if dtype == ir.DataType.STRING:
         raise UnsupportedError("a sparse tensor of strings.", where=where)
     dense_bytes = math.prod(d for d in dims if d) * max(1, dtype.bitwidth // 8)
-    if dense_bytes > limits.dense_bytes:
-        raise LimitError(
-            f"it would be {dense_bytes:,} bytes when dense; the limit is {limits.dense_bytes:,} (Limits.dense_bytes).",
-            where=where,
-            value=dense_bytes,
-            limit=limits.dense_bytes,
-        )
+    limits.check("dense_bytes", dense_bytes, "bytes when its zeros are written out", where)
     if len(values.dims) != 1:
         raise StructureError(
             f"its values must have one dimension, not {list(values.dims)}.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from sardonyx.errors import LimitError, StructureError, UnsupportedError
+from sardonyx.errors import StructureError, UnsupportedError
 from sardonyx.model.contents import Body, bodies_below, tensors_of
 from sardonyx.model.functions import Function, FunctionKey, check_expansion, function_of
 from sardonyx.model.limits import Limits
@@ -79,13 +79,7 @@ def check_structure(model: onnx.ModelProto, weights: Weights, limits: Limits) ->
     while todo:
         scope = todo.pop()
         written += len(scope.body.node)
-        if written > limits.nodes:
-            raise LimitError(
-                f"more than {limits.nodes:,} nodes (Limits.nodes).",
-                where=scope.where,
-                value=written,
-                limit=limits.nodes,
-            )
+        limits.check("nodes", written, "nodes", scope.where)
         todo.extend(checker.check(scope))
     for function in functions.values():
         checker.check_defaults(function.proto)
@@ -157,13 +151,7 @@ class _Checker:
 
     def check(self, scope: Scope) -> list[Scope]:
         """Check one graph or function body; give back the subgraphs inside it, to be checked next."""
-        if scope.depth > self._limits.graph_depth:
-            raise LimitError(
-                f"subgraphs are nested more than {self._limits.graph_depth} deep (Limits.graph_depth).",
-                where=scope.where,
-                value=scope.depth,
-                limit=self._limits.graph_depth,
-            )
+        self._limits.check("graph_depth", scope.depth, "subgraphs inside each other", scope.where)
         known = self._declared(scope)
         inner: list[tuple[onnx.GraphProto, str, int]] = []
         for node in scope.body.node:

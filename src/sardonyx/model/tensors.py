@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from sardonyx.errors import LimitError, StructureError, UnsupportedError
+from sardonyx.errors import StructureError, UnsupportedError
 from sardonyx.model.limits import Limits
 from sardonyx.model.wire import TOKEN_BYTES
 
@@ -131,13 +131,7 @@ def check_tensor(
 
 def _check_dims(tensor: onnx.TensorProto, dtype: ir.DataType, limits: Limits, where: str) -> int:
     dims = tuple(tensor.dims)
-    if len(dims) > limits.rank:
-        raise LimitError(
-            f"{len(dims)} dimensions; the limit is {limits.rank} (Limits.rank).",
-            where=where,
-            value=len(dims),
-            limit=limits.rank,
-        )
+    limits.check("rank", len(dims), "dimensions", where)
     if any(d < 0 for d in dims):
         raise StructureError(
             f"negative dimension in {type_text(dtype, dims)}.",
@@ -146,14 +140,7 @@ def _check_dims(tensor: onnx.TensorProto, dtype: ir.DataType, limits: Limits, wh
             limit=0,
         )
     count = math.prod(d for d in dims if d)  # numpy counts so too, even where a 0 makes it nothing
-    if count > limits.tensor_elements:
-        raise LimitError(
-            f"{type_text(dtype, dims)} has {count:,} elements; the limit is {limits.tensor_elements:,} "
-            "(Limits.tensor_elements).",
-            where=where,
-            value=count,
-            limit=limits.tensor_elements,
-        )
+    limits.check("tensor_elements", count, f"elements in {type_text(dtype, dims)}", where)
     return 0 if 0 in dims else count
 
 

@@ -28,13 +28,7 @@ def is_text(data: bytes | memoryview) -> bool:
 
 def parse_text(data: bytes | memoryview, limits: Limits) -> onnx.ModelProto:
     """Parse ONNX text, or refuse it with the place that is wrong."""
-    if len(data) > limits.text_bytes:
-        raise LimitError(
-            f"{len(data):,} bytes of text; the limit is {limits.text_bytes:,} (Limits.text_bytes).",
-            where="text",
-            value=len(data),
-            limit=limits.text_bytes,
-        )
+    limits.check("text_bytes", len(data), "bytes of text", "text")
     try:
         text = str(data, "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from sardonyx.errors import LimitError, StructureError, UnsupportedError
+from sardonyx.errors import StructureError, UnsupportedError
 from sardonyx.model.limits import Limits
 from sardonyx.model.names import quote
 from sardonyx.model.tensors import data_type
@@ -63,22 +63,11 @@ def check_type(declared: onnx.TypeProto, limits: Limits, where: str, *, complete
         else:
             raise StructureError("its type does not say what it holds.", where=where)
         complete = True  # what a container holds must be known
-    raise LimitError(
-        f"types nest more than {limits.graph_depth} deep (Limits.graph_depth).",
-        where=where,
-        value=limits.graph_depth + 1,
-        limit=limits.graph_depth,
-    )
+    limits.check("graph_depth", limits.graph_depth + 1, "types inside each other", where)
 
 
 def _check_shape(shape: onnx.TensorShapeProto, limits: Limits, where: str) -> None:
-    if len(shape.dim) > limits.rank:
-        raise LimitError(
-            f"{len(shape.dim):,} dimensions; the limit is {limits.rank} (Limits.rank).",
-            where=where,
-            value=len(shape.dim),
-            limit=limits.rank,
-        )
+    limits.check("rank", len(shape.dim), "dimensions", where)
     for dim in shape.dim:
         if dim.HasField("dim_value") and dim.dim_value < 0:
             raise StructureError(

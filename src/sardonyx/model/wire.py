@@ -203,20 +203,19 @@ class Walk:
         if kind.name == "GraphProto":
             self.has_graph |= self._path == ["model", "graph"]
             self._graphs += 1
-            most = self._limits.graph_depth
-            if self._graphs > most:
-                raise self._over(
-                    "subgraphs inside each other", self._graphs, most, "Limits.graph_depth"
-                )
+            self._check("graph_depth", self._graphs, "subgraphs inside each other")
         elif kind.name == "NodeProto":
             self._nodes += 1
             if self._nodes > self._limits.nodes:
-                raise self._over("nodes", self._nodes, self._limits.nodes, "Limits.nodes")
+                self._check("nodes", self._nodes, "nodes")
         elif kind.name in ("SparseTensorProto", "TrainingInfoProto"):
             lift = False  # these are kept as messages, and must be whole
         if len(self._path) > _DEEPEST + 1:
-            raise self._over(
-                "messages inside each other", len(self._path) - 1, _DEEPEST, "protobuf's"
+            raise LimitError(
+                f"messages nest more than {_DEEPEST} deep; protobuf itself reads no deeper.",
+                where=self._where(),
+                value=len(self._path) - 1,
+                limit=_DEEPEST,
             )
         new = self.message(start, end, kind, lift=lift) if end > start else None
         self._path.pop()
@@ -250,22 +249,19 @@ class Walk:
     def _count_fields(self, count: int) -> None:
         self._fields += count
         if self._fields > self._limits.fields:
-            raise self._over("fields", self._fields, self._limits.fields, "Limits.fields")
+            self._check("fields", self._fields, "protobuf fields")
 
     def _count_unknown(self, tag: int, size: int) -> None:
         self._unknown += size
-        most = self._limits.unknown_bytes
-        if self._unknown > most:
+        if self._unknown > self._limits.unknown_bytes:
             self._path.append(f"<field {tag >> 3}>")
-            what = "bytes in fields that ONNX does not have"
-            raise self._over(what, self._unknown, most, "Limits.unknown_bytes")
+            self._check("unknown_bytes", self._unknown, "bytes in fields that ONNX does not have")
 
     def _check_text(self, field: _Field, start: int, end: int) -> None:
         self._text += end - start
-        most = self._limits.text_bytes
-        if self._text > most:
+        if self._text > self._limits.text_bytes:
             self._path.append(field.name)
-            raise self._over("bytes of text", self._text, most, "Limits.text_bytes")
+            self._check("text_bytes", self._text, "bytes of text")
         try:
             str(self._data[start:end], "utf-8")
         except UnicodeDecodeError as error:
@@ -280,7 +276,7 @@ class Walk:
             while start < end and len(sizes) <= self._limits.rank:
                 size, start = self._read_varint(start, end)
                 sizes.append(size)
-        most = 16 * math.prod(sizes)  # of complex128, the largest type
+        most = 20 * math.prod(sizes)  # complex128, each half with a tag, is the largest
         if payload > most + _LARGE:
             raise StructureError(
                 f"{payload:,} bytes of data; tensors of the dimensions {sizes} take no more than {most:,}.",
@@ -301,13 +297,8 @@ class Walk:
     def _damaged(self, message: str) -> FormatError:
         return FormatError(message, where=self._where(), hint="The file is damaged.")
 
-    def _over(self, what: str, value: int, limit: int, name: str) -> LimitError:
-        return LimitError(
-            f"{value:,} {what}; the limit is {limit:,} ({name}).",
-            where=self._where(),
-            value=value,
-            limit=limit,
-        )
+    def _check(self, limit: str, value: int, what: str) -> None:
+        self._limits.check(limit, value, what, self._where())
 
     def _where(self) -> str:
         path = self._path if len(self._path) <= 8 else [*self._path[:4], "…", *self._path[-4:]]
