@@ -49,7 +49,7 @@ def gather_nd(call: Call, data: Array, indices: Array) -> Array:
     batch_dims = int(call.attr("batch_dims", 0))
     _check_nd(data, indices, batch_dims)
     index = _nd_index(data, indices, batch_dims)
-    return np.ascontiguousarray(data[index])
+    return np.asarray(data[index], dtype=data.dtype)  # one element too: a scalar, not [1]
 
 
 @corrects("Scatter", "ScatterElements", reason=_BOUNDS)

@@ -220,7 +220,8 @@ def tree_ensemble_classifier(call: Call, x: Array) -> tuple[Array, Array]:
     total = _aggregated(leaves, votes, weights, max(len(labels), 1), "SUM")
     base = _base(call)
     transform = call.attr("post_transform", "NONE")
-    if len(labels) <= 2 and set(call.attr("class_ids", ())) == {0}:
+    # Two base values are two scores, also where only the first class has votes.
+    if len(labels) <= 2 and base.size < 2 and set(call.attr("class_ids", ())) == {0}:
         return _binary(labels, total[:, 0], base, weights, transform)
     if base.size:
         total = total + base

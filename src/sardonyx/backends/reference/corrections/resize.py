@@ -47,10 +47,12 @@ class Style:
     cubic_a: float
     exclude_outside: bool
     extrapolation: float
+    ceil_when_smaller: bool = False
 
 
+# Of opset 10 the standard has one case of shrinking: [1, 2, 3, 4] by 0.6 is [1, 3].
 @corrects("Upsample", reason=_REASON)
-@corrects("Resize", until=10, reason=_REASON + "; opset 10 samples asymmetrically and rounds down")
+@corrects("Resize", until=10, reason=_REASON + "; opset 10 rounds down, and up where it shrinks")
 def upsample(call: Call, x: Array, scales: Array | None = None) -> Array:
     if call.has("height_scale") and call.since < 7:
         factors = [1.0, 1.0, call.attr("height_scale"), call.attr("width_scale")]
@@ -64,6 +66,7 @@ def upsample(call: Call, x: Array, scales: Array | None = None) -> Array:
         cubic_a=-0.75,
         exclude_outside=False,
         extrapolation=0.0,
+        ceil_when_smaller=True,
     )
     plan = _by_scales(x.shape, range(x.ndim), factors, [], style)
     return _resized(call, x, plan, style)
@@ -181,7 +184,8 @@ def _resized(call: Call, x: Array, plan: Sequence[Axis], style: Style) -> Array:
         elif part.scale == 1.0 and part.output == part.size:
             continue
         if exact:
-            index = _nearest(where, style.nearest)
+            up = style.ceil_when_smaller and part.scale < 1
+            index = _nearest(where, "ceil" if up else style.nearest)
             result = np.take(result, np.clip(index, 0, max(part.size - 1, 0)), part.axis)
         else:
             result = _weighted(result, part, where, style)

@@ -170,13 +170,12 @@ def _clamped(start: int, end: int, step: int, size: int) -> slice:
     end = end + size if end < 0 else end
     if step > 0:
         return slice(min(max(start, 0), size), min(max(end, 0), size), step)
+    if size == 0:
+        return slice(0, 0)
+    # Unlike Python's, a start before the first element is moved onto it.
+    start = min(max(start, 0), size - 1)
     end = min(max(end, -1), size - 1)
-    start = min(max(start, -1), size - 1)
-    return (
-        slice(start if start >= 0 else 0, None if end < 0 else end, step)
-        if start >= 0
-        else slice(0, 0)
-    )
+    return slice(start, None if end < 0 else end, step)
 
 
 @corrects("Tile", reason="repeats are checked; opset 1 takes tiles and axis")
@@ -204,4 +203,4 @@ def expand(call: Call, data: Array, shape: Array) -> Array:
             value=list(wanted),
             limit=data.shape,
         ) from error
-    return np.ascontiguousarray(np.broadcast_to(data, full))
+    return np.array(np.broadcast_to(data, full), order="C")
