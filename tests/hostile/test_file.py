@@ -233,6 +233,35 @@ def test_a_gigabyte_of_data_for_two_elements(place: str, field: int, tmp_path: P
     assert int(outcome.limit) < 100
 
 
+_ATTRIBUTE = [(GRAPH, b""), (NODE, b""), (5, _CONSTANT)]
+_BOMBS = {
+    "packed dims": ([(GRAPH, b""), (INITIALIZER, b""), (1, b"")], "Limits.rank"),
+    "packed sparse dims": ([(GRAPH, b""), (SPARSE, b""), (3, b"")], "Limits.rank"),
+    "packed ints": ([*_ATTRIBUTE, (8, record(1, b"k"))], "Limits.attribute_bytes"),
+    "packed floats": ([*_ATTRIBUTE, (7, record(1, b"k"))], "Limits.attribute_bytes"),
+    "string attribute": ([*_ATTRIBUTE, (4, record(1, b"k"))], "Limits.attribute_bytes"),
+    "strings": ([*_ATTRIBUTE, (9, record(1, b"k"))], "Limits.attribute_bytes"),
+    "string tensor": ([(GRAPH, b""), (INITIALIZER, b""), (6, b"")], "Limits.text_bytes"),
+}
+
+
+@pytest.mark.parametrize("name", _BOMBS)
+def test_a_gigabyte_that_would_grow_when_parsed(name: str, tmp_path: Path) -> None:
+    path, limit = _BOMBS[name]
+    outcome = load_bounded(sparse_file(tmp_path / "m.onnx", nested(path, GIB), GIB), 16 * MIB)
+    assert outcome.kind == "LimitError", outcome.text
+    assert limit in outcome.text
+
+
+def test_three_million_dimensions(tmp_path: Path) -> None:
+    """One by one, each a field of its own."""
+    stored = b"\x08\x01" * 3_000_000
+    content = record(GRAPH, record(INITIALIZER, stored))
+    outcome = load_bounded(sparse_file(tmp_path / "m.onnx", content, 0))
+    assert outcome.kind == "LimitError"
+    assert "Limits.rank" in outcome.text
+
+
 def nested_graphs(depth: int) -> bytes:
     """A model with so many subgraphs inside each other, written without protobuf's help."""
     condition = value("c", (), BOOL).SerializeToString()

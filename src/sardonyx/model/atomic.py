@@ -66,17 +66,12 @@ class AtomicFiles:
                 temporary.replace(final)
         except BaseException:
             for final, old in reversed(undo):
-                if old is None:
-                    final.unlink(missing_ok=True)
-                else:
-                    old.replace(final)
-                    old.unlink(
-                        missing_ok=True
-                    )  # two names of one file: a move between them is none
+                _put_back(final, old)
             raise
         for _, old in undo:
             if old is not None:
-                old.unlink()
+                with suppress(OSError):
+                    old.unlink()
         for folder in {final.parent for _, final in self._written}:
             _flush_folder(folder)
         self._written.clear()
@@ -105,6 +100,14 @@ def _keep(path: Path) -> Path | None:
     except OSError:  # a file system without hard links: for a moment nothing stands at the path
         path.replace(old)
     return old
+
+
+def _put_back(path: Path, old: Path | None) -> None:
+    if old is None:
+        path.unlink(missing_ok=True)
+    else:
+        old.replace(path)
+        old.unlink(missing_ok=True)  # two names of one file: a move between them moves nothing
 
 
 def _flush_folder(folder: Path) -> None:

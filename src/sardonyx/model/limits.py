@@ -19,8 +19,11 @@ class Limits:
     """Limits of guarded loading; every refusal names the field here that refused."""
 
     file_bytes: int = 2 * GIB  # one protobuf message; protobuf itself ends here
-    text_bytes: int = 128 * MIB  # names, doc strings and metadata in all; or a model in text syntax
+    text_bytes: int = (
+        128 * MIB
+    )  # names, doc strings, metadata and strings in all; or a model as text
     name_bytes: int = 64 * KIB  # one name of a value, node, attribute or function
+    attribute_bytes: int = 256 * MIB  # numbers and strings in attributes, in all: a forest has many
     unknown_bytes: int = 1 * MIB  # fields that the ONNX schema does not have, in all
     fields: int = (
         5_000_000  # protobuf fields in all; 100,000 nodes with stack traces have about 3 million

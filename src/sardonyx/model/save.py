@@ -51,6 +51,8 @@ def save(
     where = f"file {quote(str(target))}"
     if isinstance(external_data, str):
         _check_file_name(external_data, target, where)
+    if not target.parent.is_dir():
+        raise SaveError(f"there is no folder {quote(str(target.parent))}.", where=where)
     verify_files(model)
     if external_data is None and _embedded_bytes(model) > _MOST_BYTES:
         external_data = True

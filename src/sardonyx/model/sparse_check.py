@@ -18,6 +18,7 @@ __all__ = ["check_sparse_indices", "check_sparse_tensor"]
 
 def check_sparse_tensor(sparse: onnx.SparseTensorProto, limits: Limits, *, where: str) -> None:
     """Refuse a sparse tensor whose parts disagree; external indices are checked when their file is open."""
+    limits.check("rank", len(sparse.dims), "dimensions", where)
     dims = tuple(sparse.dims)
     values, indices = sparse.values, sparse.indices
     if not dims or min(dims) < 0:
@@ -27,7 +28,6 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, limits: Limits, *, where
             value=min(dims, default=None),
             limit=0,
         )
-    limits.check("rank", len(dims), "dimensions", where)
     check_tensor(values, limits, where=f"values of {where}")
     check_tensor(indices, limits, where=f"indices of {where}")
     dtype = data_type(values.data_type, where)

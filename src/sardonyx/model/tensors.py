@@ -130,8 +130,8 @@ def check_tensor(
 
 
 def _check_dims(tensor: onnx.TensorProto, dtype: ir.DataType, limits: Limits, where: str) -> int:
+    limits.check("rank", len(tensor.dims), "dimensions", where)
     dims = tuple(tensor.dims)
-    limits.check("rank", len(dims), "dimensions", where)
     if any(d < 0 for d in dims):
         raise StructureError(
             f"negative dimension in {type_text(dtype, dims)}.",

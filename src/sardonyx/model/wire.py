@@ -30,6 +30,9 @@ __all__ = ["TOKEN_BYTES", "Lifted", "Walk", "kind_of", "lift_weights"]
 TOKEN_BYTES = 16
 _SMALL = 4096  # weights under this size are not lifted
 _LARGE = 1 << 20  # tensors with more data than this must be worth it before they are parsed
+_DIM_BYTES = (
+    1024  # no dimension takes so many; tensors of too many are refused before they are parsed
+)
 _DEEPEST = 100  # messages around a message; protobuf's own limit
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
@@ -56,7 +59,7 @@ def lift_weights(data: memoryview, limits: Limits) -> Lifted:
 
 
 # What matters about a field's content here; numbers, because the walk compares them once a field.
-_SCALARS, _MESSAGE, _TEXT, _RAW_DATA, _ELEMENTS, _DIMS = range(6)
+_OTHER, _MESSAGE, _TEXT, _STRINGS, _RAW_DATA, _ELEMENTS, _DIMS, _IN_ATTRIBUTE = range(8)
 
 
 class _Field(NamedTuple):
@@ -78,17 +81,20 @@ def kind_of(descriptor: Any) -> _Kind:
     fields: dict[int, _Field] = {}
     for field in descriptor.fields:
         tag, once = field.number << 3, not field.is_repeated
+        holds = _OTHER
+        if descriptor.name == "TensorProto" and field.name.endswith("_data"):
+            holds = {"raw_data": _RAW_DATA, "string_data": _STRINGS}.get(field.name, _ELEMENTS)
+        elif field.name == "dims":
+            holds = _DIMS
+        elif field.is_repeated or field.type == field.TYPE_BYTES:
+            holds = _IN_ATTRIBUTE
         if field.type == field.TYPE_MESSAGE:
             fields[tag | _BYTES] = _Field(field.name, _MESSAGE, once, field.message_type)
         elif field.type == field.TYPE_STRING:
             fields[tag | _BYTES] = _Field(field.name, _TEXT, False, None)
         elif field.type == field.TYPE_BYTES:
-            holds = _RAW_DATA if field.name == "raw_data" else _SCALARS
             fields[tag | _BYTES] = _Field(field.name, holds, once, None)
         else:
-            holds = _SCALARS
-            if descriptor.name == "TensorProto" and field.is_repeated:
-                holds = _DIMS if field.name == "dims" else _ELEMENTS
             entry = _Field(field.name, holds, False, None)
             one_by_one = {field.TYPE_FLOAT: _FIXED32, field.TYPE_DOUBLE: _FIXED64}
             fields[tag | one_by_one.get(field.type, _VARINT)] = entry
@@ -120,7 +126,7 @@ class Walk:
         self._secret = secrets.token_bytes(TOKEN_BYTES - 8)  # so that no file can contain a token
         self._path = ["model"]
         self._graphs = -1  # graphs around the current message; the main graph is not counted
-        self._fields = self._nodes = self._text = self._unknown = 0
+        self._fields = self._nodes = self._text = self._attributes = self._unknown = 0
 
     def part(self, data: bytes, kind: _Kind, path: list[str]) -> None:
         """Walk a message that stands alone, but belongs somewhere."""
@@ -130,11 +136,11 @@ class Walk:
     def message(self, start: int, end: int, kind: _Kind, *, lift: bool) -> Pieces | None:  # noqa: C901
         """Walk one message and those inside it; what is left when weights were lifted, or None.
 
-        One loop with its own fast path for numbers of one byte: this line of Python is met once a field.
+        One loop on purpose: it runs once for every field of the file, and calls would double its time.
         """
         data, fields = self._data, kind.fields
         pieces: Pieces = []
-        dims: list[tuple[int, int]] = []
+        dims: list[memoryview] = []
         payload = seen = count = 0
         at = rest = start  # rest: what follows the last piece
         while at < end:
@@ -180,13 +186,16 @@ class Walk:
                 self._check_text(field, value, at)
             elif holds == _RAW_DATA and lift and size >= _SMALL:
                 new = [self._lift(value, at)]
-            elif holds == _DIMS:
-                dims.append((value, at))
             else:
                 if not once and at < end and data[at] == tag and size < 0x80:
                     at = self._skip_run(bytes(data[first:value]), wire_type, size, at, end)
-                if holds != _SCALARS:
+                if holds in (_ELEMENTS, _RAW_DATA):
                     payload += at - value
+                elif holds == _DIMS:
+                    dims.append(data[first:at])
+                    self._check("rank", (at - first) // _DIM_BYTES, "dimensions or more")
+                elif holds != _OTHER:
+                    self._count_strings(holds, at - value)
             if new is not None:
                 head = _varint(tag) + _varint(sum(map(len, new)))
                 pieces += [data[rest:first], head, *new]
@@ -257,6 +266,14 @@ class Walk:
             self._path.append(f"<field {tag >> 3}>")
             self._check("unknown_bytes", self._unknown, "bytes in fields that ONNX does not have")
 
+    def _count_strings(self, holds: int, size: int) -> None:
+        if holds == _STRINGS:
+            self._text += size
+            self._check("text_bytes", self._text, "bytes of text")
+        else:
+            self._attributes += size
+            self._check("attribute_bytes", self._attributes, "bytes in attributes")
+
     def _check_text(self, field: _Field, start: int, end: int) -> None:
         self._text += end - start
         if self._text > self._limits.text_bytes:
@@ -269,17 +286,14 @@ class Walk:
             self._path.append(field.name)
             raise self._damaged(f"text that is not UTF-8: …{bytes(around)!r}….") from None
 
-    def _check_payload(self, payload: int, dims: list[tuple[int, int]]) -> None:
+    def _check_payload(self, payload: int, dims: list[memoryview]) -> None:
         """Refuse a tensor with more data than any type needs for its dimensions, before it is copied."""
-        sizes: list[int] = []
-        for start, end in dims:
-            while start < end and len(sizes) <= self._limits.rank:
-                size, start = self._read_varint(start, end)
-                sizes.append(size)
+        sizes = list(onnx.TensorProto.FromString(b"".join(dims)).dims)
         most = 20 * math.prod(sizes)  # complex128, each half with a tag, is the largest
         if payload > most + _LARGE:
+            shown = ", ".join(map(str, sizes[:8])) + (", …" if len(sizes) > 8 else "")
             raise StructureError(
-                f"{payload:,} bytes of data; tensors of the dimensions {sizes} take no more than {most:,}.",
+                f"{payload:,} bytes of data; a tensor of [{shown}] takes no more than {most:,}.",
                 where=self._where(),
                 value=payload,
                 limit=most,

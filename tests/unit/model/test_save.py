@@ -254,12 +254,18 @@ def test_a_failure_leaves_the_old_files(
 
 
 @pytest.mark.parametrize(
-    "path", ["missing/../../proc/m.onnx", "/proc/m.onnx", "file/m.onnx", "folder"]
+    ("path", "says"),
+    [
+        ("missing/m.onnx", r"there is no folder '.*missing'"),
+        ("file/m.onnx", r"there is no folder '.*file'"),
+        ("/proc/m.onnx", "Nothing was changed"),
+        ("folder", "Nothing was changed"),
+    ],
 )
-def test_places_that_cannot_be_written(path: str, tmp_path: Path) -> None:
+def test_places_that_cannot_be_written(path: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(SaveError, match="Nothing was changed"):
+    with pytest.raises(SaveError, match=says):
         sx.save(sx.load(model()), tmp_path / path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
 
