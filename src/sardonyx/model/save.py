@@ -69,7 +69,7 @@ def save(
             with files.open(target) as file:
                 file.write(content)
             files.commit()
-    except (OSError, ValueError, EncodeError, ir.serde.SerdeError) as error:
+    except (OSError, ValueError, EncodeError, RuntimeError) as error:  # onnx_ir's are RuntimeErrors
         raise SaveError(f"{_reason(error)}.", where=where, hint="Nothing was changed.") from error
 
 
@@ -150,6 +150,13 @@ def _copy_data_files(model: ir.Model, target: Path, files: AtomicFiles) -> None:
                 hint="Load the model with sardonyx.load, or save with external_data=True.",
             )
         destination, source = target.parent / location, Path(tensor.file.path)
+        if os.path.normpath(destination) == os.path.normpath(target):
+            raise SaveError(
+                f"the data of {quote(tensor.name)} lies in a file of the same name.",
+                where=f"file {quote(str(target))}",
+                value=location,
+                hint="Save under another name, or with external_data=True.",
+            )
         if destination.exists() and source.exists() and destination.samefile(source):
             continue
         with files.open(destination) as file:

@@ -293,6 +293,26 @@ def test_data_lies_beside_the_model(name: str, tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+def test_a_model_does_not_overwrite_its_own_data(tmp_path: Path) -> None:
+    """A tensor may point into the model's own file; saving there would pull its data away."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(PLACES["initializer"](external(location="m.onnx")).SerializeToString())
+    before, loaded = path.read_bytes(), sx.load(path)
+    with pytest.raises(SaveError, match="lies in a file of the same name"):
+        sx.save(loaded, path)
+    assert snapshot(tmp_path) == {"m.onnx": before}
+    sx.save(loaded, path, external_data=False)
+    assert weights(path) == {"w": before[:16]}
+
+
+def test_a_model_that_cannot_be_written_is_a_save_error(tmp_path: Path) -> None:
+    loaded = sx.load(model())
+    loaded.graph[0].attributes["bad"] = ir.Attr("bad", ir.AttributeType.INT, 1 << 70)
+    with pytest.raises(SaveError, match="Nothing was changed"):
+        sx.save(loaded, tmp_path / "m.onnx")
+    assert not any(tmp_path.iterdir())
+
+
 def test_data_that_changed_is_not_saved(tmp_path: Path) -> None:
     path = two_files(tmp_path)
     with (tmp_path / "a.bin").open("wb") as file:
