@@ -13,7 +13,7 @@ import numpy as np
 from sardonyx.backends.reference import SparseTensor, Value
 from sardonyx.errors import SaveError
 
-__all__ = ["save_outputs", "summarize"]
+__all__ = ["check_folder", "save_outputs", "summarize"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_CLASSES = 100_000
@@ -23,12 +23,15 @@ _MOST_SHOWN = 8
 def summarize(name: str, value: Value) -> Iterator[dict[str, Any]]:
     """Type, shape and range of a value as plain data; containers give a row for each of their parts."""
     if isinstance(value, list):
-        yield _row(name, "sequence", (len(value),), f"{len(value)} elements")
+        yield _row(
+            name, "sequence", (len(value),), f"{len(value)} element{'s' * (len(value) != 1)}"
+        )
         for index, item in enumerate(value[:_MOST_SHOWN]):
             yield from summarize(f"{name}[{index}]", item)
     elif isinstance(value, dict):
         best = max(value, key=lambda key: value[key], default=None)
-        yield _row(name, "map", (len(value),), f"largest: {best!r}" if value else "empty")
+        note = f"largest: {best!r} ({value[best]:.5g})" if best is not None else "empty"
+        yield _row(name, "map", (len(value),), note)
     elif value is None:
         yield _row(name, "optional", (), "no value")
     else:
@@ -59,10 +62,11 @@ def _tensor_row(name: str, array: Array) -> dict[str, Any]:
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     if finite.size:
+        ends = array if array.dtype.kind in "iu" else finite  # large integers are no floats
         row |= {
-            "min": float(finite.min()),
+            "min": ends.min().item(),
             "mean": float(finite.mean()),
-            "max": float(finite.max()),
+            "max": ends.max().item(),
         }
     notes = []
     odd = array.size - finite.size
@@ -84,6 +88,12 @@ def _winners(scores: Array) -> str:
     rows = scores.reshape(-1, scores.shape[-1])
     best = [str(int(index)) for index in np.argmax(rows[:_MOST_SHOWN], axis=-1)]
     return f"argmax {', '.join(best)}" + (", …" if len(rows) > _MOST_SHOWN else "")
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a file whose folder is not there before the work is done, and not after."""
+    if not path.parent.is_dir():
+        raise SaveError("its folder does not exist.", where=f"file {str(path)!r}")
 
 
 def save_outputs(path: Path, values: Mapping[str, Value]) -> None:

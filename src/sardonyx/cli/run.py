@@ -45,14 +45,18 @@ def run(
         sardonyx run model.onnx --random 1 --dim batch=4 --deadline 10
     """
     from sardonyx.cli.console import parse_bytes, parse_dims, print_json, progress_bar
-    from sardonyx.cli.outputs import save_outputs, summarize
+    from sardonyx.cli.outputs import check_folder, save_outputs, summarize
+    from sardonyx.comparison.compare import explain_inputs
     from sardonyx.runtime.session import Session
 
     budget = None if byte_budget is None else parse_bytes(byte_budget)
+    if output is not None:
+        check_folder(output)
     dims = parse_dims(dim)
     session = Session(model)
     feeds = _feeds(session, inputs or [], random, dims)
-    with progress_bar("running"):
+    given = feeds if inputs else None
+    with progress_bar("running"), explain_inputs(session.model, given, feeds):
         answers = session.run(None, feeds, timeout=deadline, byte_budget=budget)
     named = dict(zip([port.name for port in session.outputs], answers, strict=True))
     if output is not None:

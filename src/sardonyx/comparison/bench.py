@@ -17,11 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from sardonyx.backends.reference import Value
-from sardonyx.comparison.compare import Inputs, prepare_inputs, reusable
+from sardonyx.comparison.compare import Inputs, explain_inputs, prepare_inputs, reusable
 from sardonyx.comparison.engines import Run, engine_version, open_engine
+from sardonyx.comparison.inputs import describe_feeds
 from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source
@@ -177,14 +176,15 @@ def bench(
     feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
     names = [engine] if against is None else [engine, against]
     runs = [open_engine(each, source, limits=limits) for each in names]
-    rounds = _time_in_turns(runs, feeds, plan, tell)
+    with explain_inputs(source, inputs, feeds, limits):
+        rounds = _time_in_turns(runs, feeds, plan, tell)
     timings = tuple(
         Timing(engine_version(each), tuple(times))
         for each, times in zip(names, rounds, strict=True)
     )
     return Bench(
         name=name,
-        shapes={key: _shape_text(value) for key, value in feeds.items()},
+        shapes=describe_feeds(feeds),
         schedule=plan,
         timings=timings,
         ratio=None if against is None else _ratio(*timings),
@@ -227,11 +227,3 @@ def _ratio(first: Timing, second: Timing) -> Ratio:
         for a, b in zip(first.rounds, second.rounds, strict=True)
     ]
     return Ratio(statistics.median(ratios), min(ratios), max(ratios), len(ratios))
-
-
-def _shape_text(value: Value) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{'string' if value.dtype.kind == 'O' else value.dtype.name}{list(value.shape)}"
-    if isinstance(value, list):
-        return f"sequence of {len(value)}"
-    return "nothing" if value is None else type(value).__name__

@@ -7,7 +7,8 @@ compare("a.onnx", engines=("sardonyx", "onnxruntime")).outputs[0].max_abs
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,18 @@ from typing import Any
 from sardonyx.backends.reference import Value
 from sardonyx.comparison.difference import Difference, differences
 from sardonyx.comparison.engines import engine_version, open_engine
-from sardonyx.comparison.inputs import example_inputs, input_ports
+from sardonyx.comparison.inputs import (
+    blame_sizes,
+    describe_feeds,
+    example_inputs,
+    input_ports,
+)
 from sardonyx.comparison.reading import read_inputs
-from sardonyx.errors import InputError
+from sardonyx.errors import InputError, RunError, ShapeError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 
-__all__ = ["Comparison", "Inputs", "compare", "prepare_inputs", "reusable"]
+__all__ = ["Comparison", "Inputs", "compare", "explain_inputs", "prepare_inputs", "reusable"]
 
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
 
@@ -88,9 +94,14 @@ def compare(
     first = reusable(first, limits)
     other = first if second is None else reusable(second, limits)
     feeds = prepare_inputs(first, inputs, seed=seed, dims=dims, limits=limits)
-    answers = open_engine(left, first, limits=limits)(feeds)
-    others = open_engine(right, other, limits=limits)(_renamed(feeds, first, other, limits))
+    renamed = _renamed(feeds, first, other, limits)
+    with explain_inputs(first, inputs, feeds, limits):
+        answers = open_engine(left, first, limits=limits)(feeds)
+        others = open_engine(right, other, limits=limits)(renamed)
     pairs, notes = _paired(answers, others)
+    if inputs is None:
+        shapes = ", ".join(f"{name} {text}" for name, text in describe_feeds(feeds).items())
+        notes += (f"example inputs: {shapes or 'none'}",)
     return Comparison(
         first=_title(first, left),
         second=_title(other, right),
@@ -119,6 +130,19 @@ def prepare_inputs(
     if inputs is None:
         return example_inputs(model, seed=seed, dims=dims)
     return read_inputs(Path(inputs), model)
+
+
+@contextmanager
+def explain_inputs(
+    source: Source, inputs: Inputs, feeds: Mapping[str, Value], limits: Limits = DEFAULT_LIMITS
+) -> Iterator[None]:
+    """Around a run: when it fails on example inputs, the error names the sizes that we guessed."""
+    try:
+        yield
+    except (RunError, ShapeError) as error:
+        if inputs is None:
+            blame_sizes(error, load(source, limits=limits), feeds)
+        raise
 
 
 def _engines(engines: Sequence[str] | None, *, alone: bool) -> tuple[str, str]:

@@ -14,11 +14,18 @@ import onnx_ir as ir
 
 from sardonyx.backends.reference import Value
 from sardonyx.comparison.feeding import integer_bound
-from sardonyx.errors import InputError, ShapeError
+from sardonyx.errors import (
+    BudgetError,
+    CancelledError,
+    DeadlineError,
+    InputError,
+    SardonyxError,
+    ShapeError,
+)
 from sardonyx.runtime.ports import Port, port_of
 from sardonyx.sizes import evaluate, parse, symbols
 
-__all__ = ["example_inputs", "input_ports"]
+__all__ = ["blame_sizes", "describe_feeds", "example_inputs", "input_ports"]
 
 _D = ir.DataType
 _MOST_ELEMENTS = 1 << 30
@@ -31,12 +38,16 @@ _DEFAULT_DIMS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     for pattern, size in (
         (r"batch|^n$|^b$", 1),
         (r"past|cache", 8),
-        (r"seq|len|time|token|^t$|^s$", 16),
+        (r"seq|len|time|frame|token|^t$|^s$", 16),
+        (r"sample|audio|wave", 16_000),
         (r"height|width|^h$|^w$|image|size", 224),
         (r"channel|^c$", 3),
     )
 )
 _ANY_NAME = 8
+_PICTURE = (
+    64  # pixels along a side of something with four dimensions; networks halve it several times
+)
 _WORDS = ("onyx", "sard", "agate", "jasper", "opal", "quartz")
 
 
@@ -63,15 +74,42 @@ def example_inputs(
     return {port.name: _example(value, port, sizes, generator) for value, port in ports}
 
 
+def describe_feeds(feeds: Mapping[str, Value]) -> dict[str, str]:
+    """Type and shape by name: `{"x": "float32[1, 3, 224, 224]"}`."""
+    return {name: _type_text(value) for name, value in feeds.items()}
+
+
+def _type_text(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{'string' if value.dtype.kind == 'O' else value.dtype.name}{list(value.shape)}"
+    if isinstance(value, list):
+        return f"sequence of {len(value)}"
+    return "nothing" if value is None else type(value).__name__
+
+
+def blame_sizes(error: SardonyxError, model: ir.Model, feeds: Mapping[str, Value]) -> None:
+    """Add to an error of a run on example inputs which sizes were guessed, and how to choose others."""
+    names = sorted(_sizes([port for _, port in input_ports(model)], {}))
+    if not names or isinstance(error, BudgetError | DeadlineError | CancelledError):
+        return
+    shapes = ", ".join(f"{name} {text}" for name, text in describe_feeds(feeds).items())
+    choices = " ".join(f"--dim {name}=N" for name in names[:4])
+    guessed = f"The example inputs were {shapes}; for other sizes: {choices}."
+    error.hint = f"{error.hint} {guessed}" if error.hint else guessed
+
+
 def _sizes(ports: list[Port], dims: dict[str, int]) -> dict[str, int]:
-    """A number for every symbol of the inputs' shapes; one without a name is called `x.0`, and is 1."""
+    """A number for every symbol of the inputs' shapes; one without a name is called `x.0`."""
     defaults: dict[str, int] = {}
     for port in ports:
+        pictured = _picture_shape(port)
         for axis, dim in enumerate(port.shape or ()):
-            if dim is None:
-                defaults[f"{port.name}.{axis}"] = 1  # broadcasts against anything
+            if dim is None:  # 1 broadcasts against anything
+                defaults[f"{port.name}.{axis}"] = pictured[axis] if pictured else 1
             elif isinstance(dim, str):
-                defaults.update((name, _default(name)) for name in symbols(parse(dim)))
+                other = pictured[axis] if pictured else _ANY_NAME
+                for name in symbols(parse(dim)):
+                    defaults.setdefault(name, _default(name, other))
     for name, size in dims.items():
         if name not in defaults:
             known = ", ".join(sorted(defaults))
@@ -85,8 +123,17 @@ def _sizes(ports: list[Port], dims: dict[str, int]) -> dict[str, int]:
     return defaults | dims
 
 
-def _default(name: str) -> int:
-    return next((size for pattern, size in _DEFAULT_DIMS if pattern.search(name)), _ANY_NAME)
+def _default(name: str, other: int) -> int:
+    return next((size for pattern, size in _DEFAULT_DIMS if pattern.search(name)), other)
+
+
+def _picture_shape(port: Port) -> tuple[int, ...]:
+    """What four dimensions most likely are: a picture, its channels before or after its sides."""
+    if port.shape is None or len(port.shape) != 4:
+        return ()
+    second, last = port.shape[1], port.shape[3]
+    channels_last = isinstance(last, int) and last <= 4 and not isinstance(second, int)
+    return (1, _PICTURE, _PICTURE, 3) if channels_last else (1, 3, _PICTURE, _PICTURE)
 
 
 def _shape(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -162,7 +162,7 @@ def test_run_under_bounds(save: Any) -> None:
         (("--byte-budget", "lots"), "is not a number of bytes"),
         (("--nonsense",), "No such option"),
         (("--deadline", "soon"), "Invalid value"),
-        (("--output", "/no/such/folder/out.npz"), "No such file or directory"),
+        (("--output", "/no/such/folder/out.npz"), "its folder does not exist"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sardonyx.backends.reference import SparseTensor
-from sardonyx.cli.outputs import save_outputs, summarize
+from sardonyx.cli.outputs import check_folder, save_outputs, summarize
 from sardonyx.errors import SaveError
 
 
@@ -30,7 +30,7 @@ def test_summaries_of_containers() -> None:
     rows = list(summarize("s", [np.zeros(2), np.ones(3)]))
     assert [row["name"] for row in rows] == ["s", "s[0]", "s[1]"]
     (row,) = summarize("m", {"cat": 0.9, "dog": 0.1})
-    assert row["note"] == "largest: 'cat'"
+    assert row["note"] == "largest: 'cat' (0.9)"
     (row,) = summarize("o", None)
     assert row["note"] == "no value"
     (row,) = summarize("p", SparseTensor(np.array([5.0]), np.array([1]), (3,)))
@@ -66,3 +66,14 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SaveError):
         save_outputs(tmp_path / "taken", {"y": np.zeros(1)})
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+def test_large_integers_are_shown_exactly() -> None:
+    (row,) = summarize("ids", np.array([2**62 + 1, 5], np.int64))
+    assert (row["min"], row["max"]) == (5, 2**62 + 1)
+
+
+def test_a_folder_that_is_not_there_is_refused_before_the_run(tmp_path: Path) -> None:
+    check_folder(tmp_path / "answer.npz")
+    with pytest.raises(SaveError, match="folder does not exist"):
+        check_folder(tmp_path / "nowhere" / "answer.npz")

@@ -78,7 +78,8 @@ def test_other_names_are_paired_by_position() -> None:
     other = HEAD + "g (float[N, 4] p) => (float[N, 4] q) { q = Relu (p) }"
     result = sx.compare(RELU, other)
     assert result.ok
-    assert result.notes == ("outputs paired by position: y with q",)
+    assert result.notes[0] == "outputs paired by position: y with q"
+    assert result.notes[1].startswith("example inputs: ")
 
 
 def test_models_that_cannot_be_paired() -> None:
@@ -211,3 +212,14 @@ def test_schedules_must_make_sense() -> None:
     with pytest.raises(InputError, match="repeat is 0"):
         Schedule(repeat=0)
     assert Schedule(repeat=12, block=5).blocks == [5, 5, 2]
+
+
+def test_a_failure_on_example_inputs_names_the_sizes_that_were_guessed() -> None:
+    pool = """<ir_version: 8, opset_import: ["" : 17]> g (float[1, 1, h, w] x) => (float[1, 1, a, b] y)
+    { y = MaxPool <kernel_shape = [300, 1]> (x) }"""
+    with pytest.raises(RunError, match=r"were x float32\[1, 1, 224, 224\].*--dim h=N --dim w=N"):
+        sx.compare(pool, engines=("sardonyx", "sardonyx"))
+    given = {"x": np.zeros((1, 1, 2, 2), np.float32)}
+    with pytest.raises(RunError) as refusal:
+        sx.compare(pool, inputs=given, engines=("sardonyx", "sardonyx"))
+    assert "--dim" not in str(refusal.value)

@@ -39,6 +39,22 @@ def test_dimensions_are_given_or_plausible() -> None:
     assert example_inputs(image)["x"].shape == (1, 3, 224, 224)
 
 
+@pytest.mark.parametrize(
+    ("declared", "shape"),
+    [
+        ("p0, 3, p1, p2", (1, 3, 64, 64)),
+        ("?, 3, 48, ?", (1, 3, 48, 64)),
+        ("p0, p1, p2, 3", (1, 64, 64, 3)),
+        ("p0, p1", (8, 8)),
+    ],
+)
+def test_four_dimensions_without_a_telling_name_are_a_picture(
+    declared: str, shape: tuple[int, ...]
+) -> None:
+    picture = model(f"g (float[{declared}] x) => (float[{declared}] y) {{ y = Relu (x) }}")
+    assert example_inputs(picture)["x"].shape == shape
+
+
 def test_dimensions_that_are_sums_follow_their_parts() -> None:
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"])],
