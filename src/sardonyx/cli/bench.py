@@ -95,7 +95,8 @@ def _show(result: Bench) -> None:
                 " takes ",
                 (f"{ratio.median:.3g} ×", "bold"),
                 f" the time of {plain(result.timings[1].engine)} "
-                f"({ratio.lowest:.3g} to {ratio.highest:.3g} over {ratio.rounds} rounds).",
+                f"({ratio.lowest:.3g} to {ratio.highest:.3g} over {ratio.rounds} "
+                f"round{'s' * (ratio.rounds != 1)}).",
             )
         )
     for name, content in result.machine.items():

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from sardonyx.comparison.conformance import Conformance
 
 __all__ = ["conformance"]
 
@@ -38,7 +37,9 @@ def conformance(
     Example:
         sardonyx conformance "attention|resize" --kind node
     """
-    from sardonyx.comparison.conformance import KINDS, Conformance, Result, load_cases, run_cases
+    from sardonyx.cli.console import progress_bar
+    from sardonyx.cli.outputs import check_folder
+    from sardonyx.comparison.conformance import KINDS, Result, load_cases, run_cases
     from sardonyx.errors import InputError
 
     for name in kind or ():
@@ -46,17 +47,9 @@ def conformance(
             raise InputError(
                 f"there is no suite {name!r}.", value=name, hint=f"There are: {', '.join(KINDS)}."
             )
-    errors = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns, console=errors, transient=True, disable=not errors.is_terminal
-    ) as progress:
-        task = progress.add_task("loading the suite", total=None)
+    for path in filter(None, (output, markdown)):
+        check_folder(path)
+    with progress_bar("loading the suite") as (progress, task):
         cases = load_cases(kind or KINDS, match)
         if not cases:
             raise InputError(f"no case matches {match!r}.", value=match)
@@ -66,28 +59,32 @@ def conformance(
         def tell(result: Result) -> None:
             nonlocal failed
             failed += not result.passed
-            text = f"running ({failed} failed)" if failed else "running"
-            progress.update(task, advance=1, description=text)
+            what = f"running ({failed} failed)" if failed else "running"
+            progress.update(task, advance=1, description=what)
 
-        report: Conformance = run_cases(cases, tell)
+        report = run_cases(cases, tell)
     if output is not None:
         output.write_text(report.to_json())
     if markdown is not None:
         markdown.write_text(report.to_markdown())
     if json_output:
-        print(report.to_json(), end="")
+        typer.echo(report.to_json(), nl=False)
     else:
         _show(report)
     if report.failures:
         raise typer.Exit(1)
 
 
-def _show(report: object) -> None:
-    from sardonyx.comparison.conformance import KINDS, Conformance
+def _show(report: Conformance) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
 
-    assert isinstance(report, Conformance)
-    console = Console()
-    table = Table(title=f"ONNX {report.onnx_version} conformance")
+    from sardonyx.cli.console import plain, stdout
+    from sardonyx.comparison.conformance import KINDS
+
+    console = stdout()
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in ("suite", "cases", "passed", "native", "reference"):
         table.add_column(name, justify="left" if name == "suite" else "right")
     for kind in KINDS:
@@ -101,6 +98,8 @@ def _show(report: object) -> None:
             )
     console.print(table)
     for result in report.failures:
-        console.print(f"[red]failed[/red] {escape(result.name)}: {escape(result.reason)}")
+        line = f" {plain(result.name)}: {plain(result.reason)}"
+        console.print(Text.assemble(("failed", "bold red"), line))
     total = len(report.results)
-    console.print(f"{total - len(report.failures):,} of {total:,} cases passed.")
+    passed = f"{total - len(report.failures):,} of {total:,} cases"
+    console.print(f"{passed} of the suite of onnx {report.onnx_version} passed.")

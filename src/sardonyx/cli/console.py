@@ -77,19 +77,28 @@ def bar(share: float, width: int, console: Console) -> str:
     return ("█" if console.encoding.startswith("utf") else "#") * filled
 
 
-def size_label(size: Size | None, unit: str = "") -> str:
-    """A size for people: `4.1 GMAC`, or over symbols `85.1M·batch·seq + 18.4k·batch·seq² MAC`."""
+def size_label(size: Size | None, unit: str = "", most: int = 1000) -> str:
+    """A size for people: `4.1 GMAC`, or over symbols `85.1M·batch·seq + 18.4k·batch·seq² MAC`.
+
+    An expression keeps its largest terms, as many as fit into `most` characters.
+    """
     if not isinstance(size, Expr):
         return size_text(size, unit)
+    for count in range(_MOST_TERMS, 0, -1):
+        label = f"{_largest_terms(size, count)} {unit}".rstrip()
+        if len(label) <= most:
+            break
+    return label if len(label) <= most else label[: most - 1] + "…"
+
+
+def _largest_terms(size: Expr, count: int) -> str:
     label = ""
-    largest = sorted(size.terms, key=_weight, reverse=True)[:_MOST_TERMS]
+    largest = sorted(size.terms, key=_weight, reverse=True)[:count]
     for factors, coefficient in (term for term in size.terms if term in largest):
         sign = "-" if coefficient < 0 else "+"
         label += f" {sign} " if label else "-" * (coefficient < 0)
         label += _product(abs(coefficient), factors)
-    if len(size.terms) > _MOST_TERMS:
-        label += " + …"
-    return f"{label} {unit}".rstrip()
+    return label + " + …" * (len(size.terms) > count)
 
 
 def _weight(term: tuple[Monomial, int]) -> int:

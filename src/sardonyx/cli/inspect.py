@@ -13,17 +13,12 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from sardonyx.inspection.bill import Inspection, NodeRow, PortRow
+    from sardonyx.inspection.bill import Inspection, PortRow
 
 __all__ = ["inspect", "show_inspection"]
 
 _MOST_METADATA = 8
-_MOST_SHAPE, _MOST_COST, _MOST_TOTAL = (
-    60,
-    32,
-    160,
-)  # characters; the JSON has every expression whole
-_WIDE = 100  # columns of a terminal from which there is room for everything
+_MOST_TOTAL = 160  # characters; the JSON has every expression whole
 
 
 def inspect(
@@ -59,18 +54,16 @@ def show_inspection(
     found: Inspection, console: Console, *, top: int = 10, all_nodes: bool = False
 ) -> None:
     """The inspection as tables."""
-    console.print(_header(found))
-    parts: list[RenderableType] = [_ports(found)]
+    from sardonyx.cli.node_lines import print_nodes
+
+    console.print(_header(found), "", _ports(found), "", sep="\n")
     if found.operators:
-        parts.append(_operators(found, console))
-    if all_nodes:
-        parts.append(_nodes("Nodes", found.nodes, console))
-    elif top and found.nodes:
-        parts.append(_nodes("Most expensive nodes", found.most_expensive(top), console))
-    parts.append(_totals(found))
-    for part in parts:
+        console.print(_operators(found, console), "", sep="\n")
+    rows = found.nodes if all_nodes else found.most_expensive(top)
+    if rows:
+        print_nodes("Nodes" if all_nodes else "Most expensive nodes", rows, console)
         console.print()
-        console.print(part)
+    console.print(_totals(found))
 
 
 def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
@@ -150,30 +143,6 @@ def _operators(found: Inspection, console: Console) -> Table:
     return table
 
 
-def _nodes(title: str, rows: Sequence[NodeRow], console: Console) -> Table:
-    from rich.text import Text
-
-    from sardonyx.cli.console import plain, shorten, size_label, text
-
-    columns = ["MAC", "moved"] if console.width < _WIDE else ["MAC", "FLOP", "moved"]
-    table = _table(title, "node", *columns, right=columns)
-    for row in rows:
-        indent = "  " if row.inside else ""
-        node = Text(f"{indent}{plain(row.op)} ", style="bold")
-        node.append(shorten(row.name, 32), style="not bold")
-        outputs = shorten("; ".join(row.outputs), _MOST_SHAPE)
-        node.append(f"\n{indent}  {outputs}", style="not bold cyan")
-        if row.source:
-            node.append(f"  {plain(row.source)}", style="not bold blue")
-        costs = {
-            "MAC": size_label(row.macs),
-            "FLOP": size_label(row.flops),
-            "moved": size_label(row.bytes_moved, "B"),
-        }
-        table.add_row(node, *(text(shorten(costs[name], _MOST_COST)) for name in columns))
-    return table
-
-
 def _totals(found: Inspection) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
@@ -193,18 +162,17 @@ def _totals(found: Inspection) -> RenderableType:
         ("read", totals.bytes_read, "B"),
         ("written", totals.bytes_written, "B"),
     ):
-        grid.add_row(f"  {label}", text(shorten(size_label(size, unit), _MOST_TOTAL)))
+        grid.add_row(f"  {label}", text(size_label(size, unit, _MOST_TOTAL)))
     notes: list[RenderableType] = [grid]
     open_dims = sorted(symbols(totals.macs) | symbols(totals.bytes_read))
     if open_dims:
         names = " ".join(f"--dim {shorten(name, 40)}=N" for name in open_dims[:4])
         notes.append(text(f"For numbers instead of expressions: {names}", "dim"))
     if totals.unknown:
+        ops = ", ".join(sorted({row.op for row in found.nodes if not row.known}))
+        counts = f"{totals.unknown} of {len(found.nodes)} nodes"
         notes.append(
-            text(
-                f"{totals.unknown} of {len(found.nodes)} nodes have a cost that is not known.",
-                "dim",
-            )
+            text(f"{counts} have a cost that is not known: {shorten(ops, _MOST_TOTAL)}.", "dim")
         )
     if totals.control_flow.nodes:
         notes.append(

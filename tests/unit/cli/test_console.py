@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from sardonyx.cli.console import parse_bytes, parse_dims, plain, shorten, size_label
+from sardonyx.cli.node_lines import print_nodes
 from sardonyx.errors import InputError
-from sardonyx.sizes import ceil_div, symbol
+from sardonyx.inspection.bill import NodeRow
+from sardonyx.sizes import ceil_div, parse, symbol
 
 
 def test_plain_text_has_no_control_codes() -> None:
@@ -59,3 +64,31 @@ def test_byte_counts(text: str, number: int) -> None:
 def test_what_is_no_byte_count(text: str) -> None:
     with pytest.raises(InputError):
         parse_bytes(text)
+
+
+def test_an_expression_keeps_the_terms_that_fit() -> None:
+    size = parse("1000000*batch*seq + 3000*batch + 7")
+    assert size_label(size, "B") == "1.00M·batch·seq + 3.00k·batch + 7 B"
+    assert size_label(size, "B", 24) == "1.00M·batch·seq + … B"
+    assert size_label(size, "B", 10) == "1.00M·bat…"
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_nodes_fit_the_terminal(width: int) -> None:
+    batch = parse("batch_size_of_the_caller")
+    row = NodeRow(
+        "a/very/long/name" * 5,
+        "Conv",
+        "C:\\models\\" * 9,
+        None,
+        ("float[batch, 3]" * 9,),
+        *[batch] * 4,
+    )
+    console = Console(file=io.StringIO(), width=width)
+    print_nodes("Nodes", [row], console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    lines = printed.splitlines()
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= width
+    assert "Conv" in lines[3]
+    assert "float[" in lines[4]
