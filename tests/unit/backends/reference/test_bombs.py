@@ -170,3 +170,16 @@ def test_quadratic_suppression_stops_at_the_deadline() -> None:
 def test_a_pattern_that_backtracks_elsewhere_answers_here(pattern: str) -> None:
     text = np.array(["a" * 300], dtype=object)
     assert run_node("RegexFullMatch", 20, text, pattern=pattern).tolist() == [False]
+
+
+@pytest.mark.parametrize("name", ["max_gram_length", "max_skip_count"])
+def test_grams_longer_than_the_row_take_no_time(name: str) -> None:
+    _, _, inputs, attributes = BOMBS["TfIdfVectorizer"]
+    bounded = {**attributes, "ngram_indexes": [0], name: 2**63 - 1}
+    guard = Guard(deadline=time.monotonic() + 60)
+    assert run_node("TfIdfVectorizer", 9, *inputs, guard=guard, **bounded).tolist() == [1]
+
+
+def test_more_outputs_than_a_node_has_are_refused() -> None:
+    with pytest.raises(RunError):
+        run_node("Split", 18, ONE, num_outputs=2**63 - 1)

@@ -118,7 +118,7 @@ def split(call: Call, data: Array, sizes: Array | None = None) -> tuple[Array, .
         parts = [int(size) for size in given]
     else:
         count = int(call.attr("num_outputs", call.outputs))
-        if count < 1 or (call.since < 18 and length % count):
+        if count != call.outputs or (call.since < 18 and length % count):
             raise RunError(f"{length} does not split into {count} parts", value=count, limit=length)
         chunk = -(-length // count)
         parts = [max(min(chunk, length - i * chunk), 0) for i in range(count)]

@@ -151,10 +151,11 @@ def tf_idf_vectorizer(call: Call, x: Array) -> Array:
     least, most = int(call.attr("min_gram_length")), int(call.attr("max_gram_length"))
     skips = int(call.attr("max_skip_count"))
     for number, row in enumerate(rows.tolist()):
-        call.check()
-        for size in range(least, most + 1):
-            # One item has no neighbours to skip.
-            for step in range(1, (skips if size > 1 else 0) + 2):
+        for size in range(max(least, 1), min(most, len(row)) + 1):
+            # One item has no neighbours to skip; a gram ends within the row.
+            widest = skips + 1 if size > 1 else 1
+            for step in range(1, min(widest, len(row)) + 1):
+                call.check()
                 for start in range(len(row) - (size - 1) * step):
                     gram = grams.get(tuple(row[start : start + (size - 1) * step + 1 : step]))
                     if gram is not None:
