@@ -38,16 +38,23 @@ class Limits:
     symlinks: bool = False  # follow symbolic links to external data (Hugging Face's cache has them)
     hardlinks: bool = False  # accept external data files with more than one name
 
+    def __post_init__(self) -> None:
+        if self.rank > 64 or self.tensor_elements > 1 << 58:
+            raise ValueError("numpy holds at most 64 dimensions, and 2**58 elements")
+
     def check(self, name: str, value: int, what: str, where: str) -> None:
         """Refuse `value` when it passes the limit of that name: `check("rank", 70, "dimensions", …)`."""
         limit = getattr(self, name)
         if value > limit:
+            honest = name != "rank" and value <= 16 * limit  # else no widening would help
             raise LimitError(
                 f"{value:,} {what}; the limit is {limit:,} (Limits.{name}).",
                 where=where,
                 value=value,
                 limit=limit,
-                hint=f"If you trust the model, load it with limits=Limits({name}={value}).",
+                hint=f"If you trust the model, load it with limits=Limits({name}={value})."
+                if honest
+                else None,
             )
 
 
