@@ -13,14 +13,20 @@ from google.protobuf.message import EncodeError
 
 from sardonyx.errors import FormatError, LimitError
 from sardonyx.model.limits import Limits
-from sardonyx.model.wire import Walk, kind_of
+from sardonyx.model.wire import Walk, is_repeated, kind_of
 
 __all__ = ["check_message"]
 
 
 def check_message(model: onnx.ModelProto, limits: Limits) -> None:
-    """Refuse text that is not UTF-8 (protobuf gives it as bytes), deep nesting, and more than the limits."""
-    walk = Walk(memoryview(b""), limits)
+    """Refuse text that is not UTF-8, deep nesting, and more than the limits."""
+    try:
+        _check_parts(model, Walk(memoryview(b""), limits))
+    except UnicodeDecodeError as error:  # older protobuf refuses to give it, newer gives bytes
+        raise FormatError(f"text that is not UTF-8: {error}.", where="model") from None
+
+
+def _check_parts(model: onnx.ModelProto, walk: Walk) -> None:
     _check(walk, model, ["model"], skip=("graph",))
     _check(walk, model.graph, ["model", "graph"], skip=("initializer",))
     for (
@@ -38,7 +44,7 @@ def _check(walk: Walk, holder: Any, path: list[str], skip: tuple[str, ...]) -> N
         if field.name in skip:
             continue
         if field.type == field.TYPE_MESSAGE:
-            parts = content if field.is_repeated else (content,)
+            parts = content if is_repeated(field) else (content,)
             _walk(walk, parts, [*path, field.name])
         elif field.type == field.TYPE_STRING:
             _check_text(content, [*path, field.name])

@@ -25,7 +25,7 @@ import onnx
 from sardonyx.errors import FormatError, LimitError, StructureError
 from sardonyx.model.limits import Limits
 
-__all__ = ["TOKEN_BYTES", "Lifted", "Walk", "kind_of", "lift_weights"]
+__all__ = ["TOKEN_BYTES", "Lifted", "Walk", "is_repeated", "kind_of", "lift_weights"]
 
 TOKEN_BYTES = 16
 _SMALL = 4096  # weights under this size are not lifted
@@ -76,17 +76,25 @@ class _Kind(NamedTuple):
     fields: dict[int, _Field]
 
 
+def is_repeated(field: Any) -> bool:
+    """Older protobuf has no other word for it than the label, newer protobuf warns of the label."""
+    if hasattr(field, "is_repeated"):
+        return bool(field.is_repeated)
+    return bool(field.label == field.LABEL_REPEATED)
+
+
 @functools.cache
 def kind_of(descriptor: Any) -> _Kind:
     fields: dict[int, _Field] = {}
     for field in descriptor.fields:
-        tag, once = field.number << 3, not field.is_repeated
+        repeated = is_repeated(field)
+        tag, once = field.number << 3, not repeated
         holds = _OTHER
         if descriptor.name == "TensorProto" and field.name.endswith("_data"):
             holds = {"raw_data": _RAW_DATA, "string_data": _STRINGS}.get(field.name, _ELEMENTS)
         elif field.name == "dims":
             holds = _DIMS
-        elif field.is_repeated or field.type == field.TYPE_BYTES:
+        elif repeated or field.type == field.TYPE_BYTES:
             holds = _IN_ATTRIBUTE
         if field.type == field.TYPE_MESSAGE:
             fields[tag | _BYTES] = _Field(field.name, _MESSAGE, once, field.message_type)
@@ -98,7 +106,7 @@ def kind_of(descriptor: Any) -> _Kind:
             entry = _Field(field.name, holds, False, None)
             one_by_one = {field.TYPE_FLOAT: _FIXED32, field.TYPE_DOUBLE: _FIXED64}
             fields[tag | one_by_one.get(field.type, _VARINT)] = entry
-            if field.is_repeated:  # or packed; parsers must take both
+            if repeated:  # or packed; parsers must take both
                 fields[tag | _BYTES] = entry
     return _Kind(descriptor.name, fields)
 
