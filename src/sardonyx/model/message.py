@@ -29,10 +29,8 @@ def check_message(model: onnx.ModelProto, limits: Limits) -> None:
 def _check_parts(model: onnx.ModelProto, walk: Walk) -> None:
     _check(walk, model, ["model"], skip=("graph",))
     _check(walk, model.graph, ["model", "graph"], skip=("initializer",))
-    for (
-        tensor
-    ) in model.graph.initializer:  # their data is looked at later, and need not be copied here
-        path = ["model", "graph", "initializer"]
+    path = ["model", "graph", "initializer"]
+    for tensor in model.graph.initializer:  # without its data, which is looked at later
         for name in ("name", "doc_string"):
             _check_text(getattr(tensor, name), [*path, name])
         for name in ("external_data", "metadata_props"):
