@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from sardonyx.errors import StructureError
 from sardonyx.model import declarations, devices, maps, sparse
-from sardonyx.model.contents import bodies_of, tensors_of
+from sardonyx.model.contents import bodies_in, bodies_of, tensors_of
 from sardonyx.model.external_data import ExternalFiles
 from sardonyx.model.limits import Limits
 from sardonyx.model.mapped import EmbeddedTensor, MappedFile
@@ -92,7 +92,16 @@ def _deserialize(parsed: Parsed) -> tuple[ir.Model, dict[str, onnx.SparseTensorP
     if has_devices:
         devices.assign(model, device_configurations)
     declarations.remember(proto, model)
+    _open_dimensions(model)
     return model, sparse_tensors
+
+
+def _open_dimensions(model: ir.Model) -> None:
+    """A declared size of -1 is one that nobody knows, as some exporters write it."""
+    for body in bodies_in(model):
+        for value in (*body.inputs, *body.outputs, *(o for node in body for o in node.outputs)):
+            if value.shape is not None and any(dim == -1 for dim in value.shape):
+                value.shape = ir.Shape([None if dim == -1 else dim for dim in value.shape])
 
 
 class _Tensors:

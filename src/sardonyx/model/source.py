@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import PurePosixPath
 
 import onnx_ir as ir
 
@@ -34,9 +34,10 @@ def source_line(node: ir.Node) -> str | None:
         ]
     else:
         return None
-    own = [f for f in frames if not any(part in f[0] for part in _LIBRARY)]
-    for file, line in own or frames:
-        return f"{PurePath(file).name}:{line}"
+    paths = [(file.replace("\\", "/"), line) for file, line in frames]
+    own = [path for path in paths if not any(part in path[0] for part in _LIBRARY)]
+    for file, line in own or paths:
+        return f"{PurePosixPath(file).name}:{line}"
     return None
 
 

@@ -234,3 +234,13 @@ def test_every_tensor_is_found_once() -> None:
         "initializer": 1, "constant": 1, "tensors": 2, "subgraph": 2, "function": 1, "function_subgraph": 2,
         "function_default": 1, "sparse_values": 3, "sparse_attribute": 3,
     }  # fmt: skip
+
+
+def test_a_declared_size_of_minus_one_is_an_unknown_one() -> None:
+    """Paddle's exporter writes it so, and every runtime reads it so."""
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    loaded = sx.load(model([node], inputs=[value("x", (-1, 3))], outputs=[value("y", (-1, 3))]))
+    for port in (*loaded.graph.inputs, *loaded.graph.outputs):
+        assert port.shape is not None
+        assert not isinstance(port.shape[0], int)
+        assert port.shape[1] == 3
