@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tests.differential.cases.case import Case, f, i, pos
+from tests.differential.cases.case import Case, f, i, ints, pos
 
 STEPS, BATCH, WIDTH, HIDDEN = 5, 3, 4, 6
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -116,8 +116,30 @@ def products() -> Iterator[Case]:
     yield Case("Det", 11, [f(2, 3, 3)])
 
 
+def decoding() -> Iterator[Case]:
+    q, k, v = f(1, 2, 3, 4), f(1, 2, 5, 4), f(1, 2, 5, 4)
+    for attributes in ({}, {"is_causal": 1}, {"scale": 0.3}, {"softcap": 2.0}):
+        yield Case("Attention", 23, [q, k, v], attributes)
+    yield Case("Attention", 23, [q, k, v, f(3, 5)])
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    yield Case("Attention", 23, [f(1, 3, 16), f(1, 5, 8), f(1, 5, 8)], heads)
+    for interleaved in (0, 1):
+        positions = np.array([[0, 2, 5]])
+        yield Case(
+            "RotaryEmbedding", 23, [q, f(8, 2), f(8, 2), positions], {"interleaved": interleaved}
+        )
+    for mode, places in (("linear", ints(1, 4)), ("circular", ints(1, 5))):
+        yield Case("TensorScatter", 24, [f(2, 6, 3), f(2, 2, 3), places], {"axis": 1, "mode": mode})
+    for reduction in ("none", "sum", "mean"):
+        given = {"reduction": reduction, "ignore_index": 1}
+        target = np.array([[0, 2], [3, 1], [1, 1]])
+        yield Case("NegativeLogLikelihoodLoss", 13, [f(3, 4, 2), target, pos(4)], given)
+        yield Case("SoftmaxCrossEntropyLoss", 13, [f(3, 4, 2), target], given, 2)
+
+
 FAMILIES = (
     recurrent,
     normalizing,
     products,
+    decoding,
 )

@@ -257,6 +257,13 @@ ANSWERED: dict[str, tuple[str, int, list[Any], dict[str, Any], Any]] = {
         {"keepdims": 0},
         [1],
     ),
+    "a mean over nothing": (
+        "ReduceMean",
+        18,
+        [np.zeros((1, 0), np.float32), ints(1)],
+        {"keepdims": 0},
+        [np.nan],
+    ),
     "a log-sum over nothing": (
         "ReduceLogSum",
         18,
@@ -355,6 +362,8 @@ EMPTY = np.zeros((0, 3), np.float32)
             (0, 1, 4, 4),
         ),
         ("LayerNormalization", 17, [EMPTY, floats(1, 1, 1)], {}, (0, 3)),
+        ("MeanVarianceNormalization", 13, [np.zeros((0, 2, 3, 3), np.float32)], {}, (0, 2, 3, 3)),
+        ("GlobalAveragePool", 1, [np.zeros((1, 2, 0, 3), np.float32)], {}, (1, 2, 1, 1)),
         ("Transpose", 13, [EMPTY], {}, (3, 0)),
         ("TopK", 11, [EMPTY, ints(2)], {}, (0, 2)),
         ("CumSum", 14, [EMPTY, np.array(0)], {}, (0, 3)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.corrections.windows import make_windows, per_axis
 from sardonyx.backends.reference.operator import Call
@@ -13,11 +14,6 @@ from sardonyx.backends.reference.values import Array
 from sardonyx.errors import RunError
 
 __all__ = ["convolve"]
-
-
-def accumulator(array: Array) -> Array:
-    """Small floats are summed in float32."""
-    return array if array.dtype.itemsize >= 4 else array.astype(np.float32)
 
 
 @corrects(

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.axes import normalize_axes
-from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.corrections.windows import make_windows
 from sardonyx.backends.reference.operator import Call

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.arithmetic import divide, raise_to
-from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.accumulation import accumulator, average
 from sardonyx.backends.reference.corrections.axes import normalize_axes, normalize_axis
 from sardonyx.backends.reference.corrections.casting import numpy_dtype
-from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array
@@ -29,8 +29,8 @@ def batch_normalization(
     gain, shift, old_mean, old_var = (accumulator(p) for p in parameters)
     if not _is_training(call):
         return (_normalized(call, wide, gain, shift, old_mean, old_var).astype(x.dtype),)
-    batch_mean = wide.mean(axes, keepdims=True)[0]
-    batch_var = wide.var(axes, keepdims=True)[0]
+    batch_mean = average(wide, axes)[0]
+    batch_var = average(np.square(wide - batch_mean), axes)[0]
     momentum = np.asarray(call.attr("momentum", 0.9), dtype=wide.dtype)
     running = [
         (old * momentum + new * (1 - momentum)).reshape(mean.shape).astype(mean.dtype)
@@ -62,7 +62,8 @@ def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> A
     axes = tuple(range(2, x.ndim))
     shape = (-1, *[1] * (x.ndim - 2))
     gain, shift = accumulator(scale).reshape(shape), accumulator(bias).reshape(shape)
-    mean, var = wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
+    mean = average(wide, axes)
+    var = average(np.square(wide - mean), axes)
     return _normalized(call, wide, gain, shift, mean, var).astype(x.dtype, copy=False)
 
 
@@ -76,10 +77,10 @@ def layer_normalization(
     stash = numpy_dtype(call.attr("stash_type", 1))
     wide = x.astype(stash, copy=False)
     axes = tuple(range(axis, x.ndim))
-    mean = wide.mean(axes, keepdims=True)
+    mean = average(wide, axes)
     centred = wide - mean
     epsilon = np.asarray(call.attr("epsilon", 1e-5), dtype=stash)
-    inverse = 1 / np.sqrt(np.square(centred).mean(axes, keepdims=True) + epsilon)
+    inverse = 1 / np.sqrt(average(np.square(centred), axes) + epsilon)
     normal = (centred * inverse).astype(x.dtype, copy=False)
     y = normal * scale if bias is None else normal * scale + bias
     return y.astype(x.dtype, copy=False), mean, inverse.astype(stash, copy=False)
@@ -90,7 +91,7 @@ def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
     axis = normalize_axis(call.attr("axis", -1), x.ndim)
     stash = numpy_dtype(call.attr("stash_type", 1))
     wide = x.astype(stash, copy=False)
-    mean = np.square(wide).mean(tuple(range(axis, x.ndim)), keepdims=True)
+    mean = average(np.square(wide), tuple(range(axis, x.ndim)))
     root = np.sqrt(mean + np.asarray(call.attr("epsilon", 1e-5), dtype=stash))
     return ((wide / root).astype(x.dtype, copy=False) * scale).astype(scale.dtype, copy=False)
 
@@ -99,8 +100,8 @@ def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
 def mean_variance_normalization(call: Call, x: Array) -> Array:
     axes = normalize_axes(call.attr("axes", (0, 2, 3)), x.ndim)
     wide = accumulator(x)
-    centred = wide - wide.mean(axes, keepdims=True)
-    deviation = np.sqrt(np.square(centred).mean(axes, keepdims=True))
+    centred = wide - average(wide, axes)
+    deviation = np.sqrt(average(np.square(centred), axes))
     return (centred / (deviation + wide.dtype.type(1e-9))).astype(x.dtype, copy=False)
 
 

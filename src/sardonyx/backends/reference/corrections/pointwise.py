@@ -7,7 +7,7 @@ from functools import cache, reduce
 
 import numpy as np
 
-from sardonyx.backends.reference.corrections.conv import accumulator
+from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array

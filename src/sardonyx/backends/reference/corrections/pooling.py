@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sardonyx.backends.reference.corrections.conv import accumulator
+from sardonyx.backends.reference.corrections.accumulation import accumulator, average
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.corrections.windows import make_windows, per_axis
 from sardonyx.backends.reference.operator import Call
@@ -100,7 +100,7 @@ def _power(x: Array, order: float) -> Array:
 @corrects("GlobalAveragePool", reason="sums small floats in float32")
 def global_average_pool(call: Call, x: Array) -> Array:
     axes = tuple(range(2, x.ndim))
-    return accumulator(x).mean(axes, keepdims=True).astype(x.dtype, copy=False)
+    return average(accumulator(x), axes).astype(x.dtype, copy=False)
 
 
 @corrects("GlobalMaxPool", reason="an empty image has no maximum: an error, not a crash")

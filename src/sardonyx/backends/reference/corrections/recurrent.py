@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.activations import Activation, make_activations
-from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sardonyx.backends.reference.corrections.accumulation import accumulator, average
 from sardonyx.backends.reference.corrections.axes import normalize_axes, normalize_axis
 from sardonyx.backends.reference.corrections.casting import cast_array
-from sardonyx.backends.reference.corrections.conv import accumulator
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array
@@ -25,7 +25,7 @@ def _sum(x: Array, axes: Axes) -> Array:
 def _mean(x: Array, axes: Axes) -> Array:
     count = math.prod(x.shape[axis] for axis in axes)
     if x.dtype.kind not in "iu":
-        return np.mean(x, axes, keepdims=True, dtype=x.dtype)
+        return average(x, axes)
     total = np.sum(x, axes, keepdims=True, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
     if count == 0 and total.size:
         raise RunError("the mean of no integers")

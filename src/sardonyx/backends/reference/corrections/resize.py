@@ -174,7 +174,8 @@ def _resized(call: Call, x: Array, plan: Sequence[Axis], style: Style) -> Array:
     widest = math.prod(max(a, b) for a, b in zip(shape, x.shape, strict=True))
     exact = style.mode == "nearest"
     call.claim(widest * (x.dtype.itemsize if exact else 8))
-    result = x if exact else x.astype(np.float64)
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    result = x if exact else x.astype(wide)
     outside = []
     for part in plan:
         call.check()
