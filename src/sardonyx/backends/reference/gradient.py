@@ -112,10 +112,11 @@ def make_gradient(operator: Operator, compiler: Compiler, context: Context) -> K
 
     def run_gradient(inputs: Sequence[Value], guard: Guard) -> Sequence[object]:
         slots: list[Value] = [None] * block.slots
-        held = block.place_constants(slots, guard)
+        held: dict[int, int] = {}
         for slot, value in zip(block.inputs, inputs, strict=True):
             slots[slot] = value
         try:
+            block.place_constants(slots, held, guard)
             for step in block.steps:
                 run_step(step, slots, held, guard)
             return _walk_back(block, slots, wanted, guard)

@@ -72,12 +72,13 @@ class Block:
     def run(self, inputs: Sequence[Value], captured: Sequence[Value], guard: Guard) -> list[Value]:
         """Run the graph once; what it holds is given back to the guard at the end."""
         slots: list[Value] = [None] * self.slots
-        held = self.place_constants(slots, guard)
+        held: dict[int, int] = {}
         for slot, value in zip(self.captures, captured, strict=True):
             slots[slot] = value
         for slot, value in zip(self.inputs, inputs, strict=True):
             slots[slot] = value
         try:
+            self.place_constants(slots, held, guard)
             for step in self.steps:
                 run_step(step, slots, held, guard)
                 for slot in step.dead_after:
@@ -87,16 +88,14 @@ class Block:
             guard.release(sum(held.values()))
         return [None if slot is None else slots[slot] for slot in self.outputs]
 
-    def place_constants(self, slots: list[Value], guard: Guard) -> dict[int, int]:
+    def place_constants(self, slots: list[Value], held: dict[int, int], guard: Guard) -> None:
         """Put the initializers into their slots; sparse ones are written out here, and counted."""
-        held: dict[int, int] = {}
         for slot, value in self.constants:
             if isinstance(value, SparseTensor):
                 guard.reserve(value.dense_nbytes, "a sparse initializer")
                 held[slot] = value.dense_nbytes
                 value = freeze(value.dense())
             slots[slot] = value
-        return held
 
 
 def run_step(step: Step, slots: list[Value], held: dict[int, int], guard: Guard) -> None:
@@ -122,6 +121,12 @@ def run_step(step: Step, slots: list[Value], held: dict[int, int], guard: Guard)
         raise _explained(error, operator, inputs) from error
     finally:
         guard.release(reserved)
+    if any(slot is not None for slot in step.outputs[len(results) :]):
+        raise RunError(
+            f"gives {len(results)} outputs, where {len(step.outputs)} are used",
+            where=operator.label,
+            source=operator.source,
+        )
     for slot, value in zip(step.outputs, results, strict=False):
         if slot is not None:
             nbytes = byte_count(value)
@@ -199,10 +204,11 @@ class Program:
         """Run the model and return every value of its main graph by name, nothing freed."""
         block = self.block
         slots: list[Value] = [None] * block.slots
-        held = block.place_constants(slots, guard)
+        held: dict[int, int] = {}
         for slot, value in zip(block.inputs, self._arguments(feeds, guard), strict=True):
             slots[slot] = value
         try:
+            block.place_constants(slots, held, guard)
             with np.errstate(all="ignore"):
                 for step in block.steps:
                     run_step(step, slots, held, guard)
