@@ -20,14 +20,24 @@ if TYPE_CHECKING:
     from sardonyx.model.limits import Limits as Limits
     from sardonyx.model.load import load as load
     from sardonyx.model.save import save as save
+    from sardonyx.runtime.inference_session import ExecutionMode as ExecutionMode
+    from sardonyx.runtime.inference_session import GraphOptimizationLevel as GraphOptimizationLevel
     from sardonyx.runtime.inference_session import InferenceSession as InferenceSession
     from sardonyx.runtime.inference_session import IOBinding as IOBinding
     from sardonyx.runtime.inference_session import OrtValue as OrtValue
     from sardonyx.runtime.inference_session import RunOptions as RunOptions
     from sardonyx.runtime.inference_session import SessionOptions as SessionOptions
+    from sardonyx.runtime.inference_session import (
+        get_available_providers as get_available_providers,
+    )
+    from sardonyx.runtime.inference_session import get_device as get_device
     from sardonyx.runtime.session import Session as Session
 
 _HOME = {
+    "ExecutionMode": "sardonyx.runtime.inference_session",
+    "GraphOptimizationLevel": "sardonyx.runtime.inference_session",
+    "get_available_providers": "sardonyx.runtime.inference_session",
+    "get_device": "sardonyx.runtime.inference_session",
     "IOBinding": "sardonyx.runtime.inference_session",
     "InferenceSession": "sardonyx.runtime.inference_session",
     "Limits": "sardonyx.model.limits",
@@ -45,6 +55,8 @@ _HOME = {
 }
 
 __all__ = [
+    "ExecutionMode",
+    "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "Limits",
@@ -57,6 +69,8 @@ __all__ = [
     "backend",
     "check",
     "compare",
+    "get_available_providers",
+    "get_device",
     "infer_shapes",
     "inspect",
     "load",

@@ -9,6 +9,8 @@ import sys
 import sardonyx as sx
 
 PUBLIC = {
+    "ExecutionMode",
+    "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "Limits",
@@ -21,6 +23,8 @@ PUBLIC = {
     "backend",
     "check",
     "compare",
+    "get_available_providers",
+    "get_device",
     "infer_shapes",
     "inspect",
     "load",

@@ -65,7 +65,7 @@ def test_cut_off_inside_a_field_says_so(tmp_path: Path) -> None:
     path.write_bytes(SMALL[: len(SMALL) // 2])
     with pytest.raises(FormatError, match=r"past the end at \d+: something is cut off") as caught:
         sx.load(path)
-    assert caught.value.where == "model"
+    assert caught.value.where == f"file {str(path)!r}: model"
 
 
 def test_every_single_bit_flipped() -> None:

@@ -100,8 +100,12 @@ def _open_dimensions(model: ir.Model) -> None:
     """A declared size of -1 is one that nobody knows, as some exporters write it."""
     for body in bodies_in(model):
         for value in (*body.inputs, *body.outputs, *(o for node in body for o in node.outputs)):
-            if value.shape is not None and any(dim == -1 for dim in value.shape):
-                value.shape = ir.Shape([None if dim == -1 else dim for dim in value.shape])
+            shape = value.shape
+            if shape is not None and any(dim == -1 for dim in shape):
+                value.shape = ir.Shape(
+                    [None if dim == -1 else dim for dim in shape],
+                    denotations=[shape.get_denotation(axis) for axis in range(len(shape))],
+                )
 
 
 class _Tensors:

@@ -56,19 +56,22 @@ def load(
     if isinstance(source, ir.Model):
         return source
     folder = Path(base_dir) if base_dir is not None else None
+    path = ""
     try:
         if isinstance(source, onnx.ModelProto):
             check_message(source, limits)
             parsed = Parsed(source, owned=False)
         else:
             file = _read(source, limits)
-            if file.path and folder is None:
-                folder = Path(file.path).parent
+            if file.path:
+                path = os.fspath(source)  # type: ignore[arg-type]
+                folder = folder or Path(file.path).parent
             parsed = _parse(file, limits)
         return build_model(parsed, ExternalFiles(folder, limits), limits)
     except SardonyxError as error:
-        if error.where is None and isinstance(source, str | os.PathLike):
-            error.where = f"file {quote(os.fspath(source))}"
+        if path and (error.where is None or isinstance(error, FormatError)):
+            inside = f": {error.where}" if error.where is not None else ""
+            error.where = f"file {quote(path)}{inside}"
         raise
 
 

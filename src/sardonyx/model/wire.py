@@ -317,7 +317,9 @@ class Walk:
         return self._damaged(f"byte {first:,} starts a field with the number 0.")
 
     def _damaged(self, message: str) -> FormatError:
-        return FormatError(message, where=self._where(), hint="The file is damaged.")
+        return FormatError(
+            message, where=self._where(), hint="The file is damaged, or is no ONNX model."
+        )
 
     def _check(self, limit: str, value: int, what: str) -> None:
         self._limits.check(limit, value, what, self._where())

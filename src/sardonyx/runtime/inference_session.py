@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from sardonyx.backends.reference import Value
@@ -21,6 +22,8 @@ from sardonyx.runtime.ports import Port
 from sardonyx.runtime.session import Session
 
 __all__ = [
+    "ExecutionMode",
+    "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "ModelMetadata",
@@ -28,9 +31,36 @@ __all__ = [
     "OrtValue",
     "RunOptions",
     "SessionOptions",
+    "get_available_providers",
+    "get_device",
 ]
 
 _CPU = "CPUExecutionProvider"
+
+
+class GraphOptimizationLevel(IntEnum):
+    """onnxruntime's levels; they change no answer."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(IntEnum):
+    """onnxruntime's modes; they change no answer."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+def get_available_providers() -> list[str]:
+    return [_CPU]
+
+
+def get_device() -> str:
+    return "CPU"
 
 
 @dataclass(slots=True)
@@ -42,8 +72,8 @@ class SessionOptions:
 
     intra_op_num_threads: int = 0
     inter_op_num_threads: int = 0
-    graph_optimization_level: Any = 99
-    execution_mode: Any = 0
+    graph_optimization_level: Any = GraphOptimizationLevel.ORT_ENABLE_ALL
+    execution_mode: Any = ExecutionMode.ORT_SEQUENTIAL
     execution_order: Any = 0
     enable_cpu_mem_arena: bool = True
     enable_mem_pattern: bool = True

@@ -142,6 +142,17 @@ def test_session_options() -> None:
         options.intra_op_threads = 1  # type: ignore[attr-defined]
 
 
+def test_the_usual_snippet(ort: object) -> None:
+    """What half of all deployment code starts with."""
+    assert "CPUExecutionProvider" in ort.get_available_providers()  # type: ignore[attr-defined]
+    assert ort.get_device() == "CPU"  # type: ignore[attr-defined]
+    options = ort.SessionOptions()  # type: ignore[attr-defined]
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL  # type: ignore[attr-defined]
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL  # type: ignore[attr-defined]
+    session = ort.InferenceSession(MODEL, options, providers=ort.get_available_providers()[-1:])  # type: ignore[attr-defined]
+    assert len(session.run(None, {"x": X})) == 2
+
+
 def test_no_library_is_loaded() -> None:
     with pytest.raises(UnsupportedError, match="not loaded"):
         sx.SessionOptions().register_custom_ops_library("evil.so")
