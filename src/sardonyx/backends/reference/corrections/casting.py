@@ -97,7 +97,12 @@ def _to_integers(x: Array, dtype: np.dtype[Any]) -> Array:
         return x.astype(dtype)
     packed = dtype.kind == "V"  # the 2- and 4-bit types of ml_dtypes
     if x.dtype.name not in _INTEGER_TYPES:
-        x = _saturated(x, np.dtype(np.int64) if packed else dtype)
+        # Only to 2 and 4 bits does the standard round: to the nearest, ties to even.
+        x = (
+            _saturated(np.rint(x.astype(np.float64)), np.dtype(np.int64))
+            if packed
+            else _saturated(x, dtype)
+        )
     return _low_bits(x, dtype) if packed else x.astype(dtype)
 
 

@@ -1,6 +1,8 @@
-"""What decoders of language models need: rotary positions, caches, and causal convolutions."""
+"""What decoders of language models need: attention, positions, caches, causal convolutions."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -8,9 +10,38 @@ from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.activations import sigmoid
 from sardonyx.backends.reference.corrections.axes import normalize_axis
 from sardonyx.backends.reference.corrections.table import corrects
+from sardonyx.backends.reference.onnx_reference import find_reference
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array
 from sardonyx.errors import RunError
+
+
+@corrects("Attention", reason="qk_matmul_output_mode 0 is the product itself, before any softcap")
+def attention(call: Call, query: Array, key: Array, *rest: Array | None) -> tuple[Array, ...]:
+    run = find_reference(call.operator)
+    if run is None:
+        raise RunError(f"onnx.reference has no Attention of opset {call.since}", value=call.since)
+    results = list(run([query, key, *rest], call.guard))
+    if call.wants(3) and not call.attr("qk_matmul_output_mode", 0) and call.attr("softcap", 0.0):
+        past = rest[2] if len(rest) > 2 else None
+        results[3] = _products(call, query, key, past)
+    return tuple(results)
+
+
+def _products(call: Call, query: Array, key: Array, past: Array | None) -> Array:
+    """Scaled queries × keys: [batch, head, query, key]."""
+    if query.ndim == 3:
+        query, key = (
+            x.reshape(*x.shape[:2], int(call.attr(heads)), -1).transpose(0, 2, 1, 3)
+            for x, heads in ((query, "q_num_heads"), (key, "kv_num_heads"))
+        )
+    if past is not None:
+        key = np.concatenate([past, key], 2)
+    key = np.repeat(key, query.shape[1] // key.shape[1], axis=1)
+    scale = call.attr("scale", 1 / math.sqrt(query.shape[3]))
+    root = np.asarray(np.sqrt(scale), query.dtype)
+    rows, columns = accumulator(query * root), accumulator(key * root)
+    return (rows @ columns.swapaxes(2, 3)).astype(query.dtype)
 
 
 @corrects("RotaryEmbedding", reason="positions outside the cache are an error, negative ones too")

@@ -57,6 +57,11 @@ def erf_node(call: Call, x: Array) -> Array:
     return erf(x).astype(x.dtype)
 
 
+@corrects("Softsign", reason="a scalar has an answer too")
+def softsign(call: Call, x: Array) -> Array:
+    return np.asarray(x / (1 + np.abs(x)), dtype=x.dtype)
+
+
 @corrects("Gelu", reason="one step instead of a function of eight nodes, without early rounding")
 def gelu(call: Call, x: Array) -> Array:
     wide = x.astype(np.float64)

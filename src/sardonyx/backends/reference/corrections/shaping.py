@@ -49,6 +49,13 @@ def reshape(call: Call, data: Array, shape: Array | None = None) -> Array:
     return data.reshape(wanted)
 
 
+@corrects("Shape", since=15, reason="an end before the first axis gives nothing")
+def shape_of(call: Call, data: Array) -> Array:
+    bounds = [int(call.attr("start", 0)), int(call.attr("end", data.ndim))]
+    first, last = (min(max(b + data.ndim if b < 0 else b, 0), data.ndim) for b in bounds)
+    return np.array(data.shape[first:last], dtype=np.int64)
+
+
 @corrects("Flatten", reason="an empty tensor keeps its product of sizes")
 def flatten(call: Call, data: Array) -> Array:
     axis = int(call.attr("axis", 1))
