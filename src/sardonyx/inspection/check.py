@@ -20,11 +20,11 @@ from sardonyx.errors import SardonyxError
 from sardonyx.inspection.findings import SEVERITIES, Finding, Report
 from sardonyx.inspection.rules import RULES, Rule
 from sardonyx.inspection.subject import Checksum, Subject
+from sardonyx.model.carried.sparse import attributes_of, graphs_of
 from sardonyx.model.external_data import MappedTensor
+from sardonyx.model.guards.wire import lift_weights
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
-from sardonyx.model.sparse import attributes_of, graphs_of
-from sardonyx.model.wire import lift_weights
 
 __all__ = ["check"]
 

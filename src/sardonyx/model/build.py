@@ -13,15 +13,15 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import StructureError
-from sardonyx.model import declarations, devices, maps, sparse
+from sardonyx.model.carried import declarations, devices, maps, sparse
 from sardonyx.model.contents import bodies_in, bodies_of, tensors_of
 from sardonyx.model.external_data import ExternalFiles
+from sardonyx.model.guards.sparse_check import check_sparse_indices
+from sardonyx.model.guards.structure import check_structure
 from sardonyx.model.limits import Limits
 from sardonyx.model.mapped import EmbeddedTensor, MappedFile
 from sardonyx.model.names import quote, shorten
-from sardonyx.model.sparse_check import check_sparse_indices
 from sardonyx.model.stored import replace_tensors
-from sardonyx.model.structure import check_structure
 
 __all__ = ["FILES", "TRAINING", "Parsed", "build_model"]
 

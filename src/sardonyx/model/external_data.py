@@ -17,10 +17,10 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import ExternalDataError
+from sardonyx.model.guards.tensors import byte_size, check_bits, data_type, type_text
 from sardonyx.model.limits import Limits
 from sardonyx.model.mapped import MappedFile, MappedTensor, map_descriptor
 from sardonyx.model.names import quote
-from sardonyx.model.tensors import byte_size, check_bits, data_type, type_text
 
 __all__ = ["ExternalFiles", "MappedTensor"]
 

@@ -25,12 +25,12 @@ from google.protobuf.message import DecodeError
 from sardonyx.errors import FormatError, LimitError, SardonyxError
 from sardonyx.model.build import FILES, TRAINING, Parsed, build_model
 from sardonyx.model.external_data import ExternalFiles
+from sardonyx.model.guards.message import check_message
+from sardonyx.model.guards.wire import lift_weights
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.mapped import MappedFile, map_descriptor
-from sardonyx.model.message import check_message
 from sardonyx.model.names import quote
 from sardonyx.model.text import is_text, parse_text
-from sardonyx.model.wire import lift_weights
 
 __all__ = ["FILES", "TRAINING", "Source", "load", "verify_files"]
 

@@ -15,9 +15,9 @@ import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
 from sardonyx.errors import SaveError
-from sardonyx.model import declarations, maps, sparse
 from sardonyx.model.atomic import AtomicFiles
 from sardonyx.model.build import FILES, TRAINING
+from sardonyx.model.carried import declarations, maps, sparse
 from sardonyx.model.contents import bodies_of, tensors_of
 from sardonyx.model.load import verify_files
 from sardonyx.model.mapped import MappedTensor

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 import onnx_ir as ir
 
+from sardonyx.model.carried.sparse import SparseTensor
 from sardonyx.model.contents import bodies_in
-from sardonyx.model.sparse import SparseTensor
 
 __all__ = ["replace_tensors", "stored_tensors"]
 

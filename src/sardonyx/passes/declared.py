@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import onnx
 import onnx_ir as ir
 
-from sardonyx.model.maps import declared_type
+from sardonyx.model.carried.maps import declared_type
 from sardonyx.ops.facts import Facts, Shape
 from sardonyx.sizes import Expr, Size, at_least, parse, symbol
 

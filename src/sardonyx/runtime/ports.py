@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from sardonyx.backends.reference import SparseTensor, Value
 from sardonyx.errors import InputError
-from sardonyx.model.maps import declared_type
+from sardonyx.model.carried.maps import declared_type
 
 __all__ = ["Port", "check_feeds", "port_of"]
 

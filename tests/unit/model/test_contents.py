@@ -20,9 +20,9 @@ from tests.hostile.build import (
 from tests.hostile.samples import samples
 
 import sardonyx as sx
+from sardonyx.model.carried.devices import has_devices
+from sardonyx.model.carried.maps import declared_type
 from sardonyx.model.contents import bodies_below, bodies_in, bodies_of, pairs, tensors_of
-from sardonyx.model.devices import has_devices
-from sardonyx.model.maps import declared_type
 from sardonyx.model.save import to_proto
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.errors import StructureError
-from sardonyx.model.sparse import SparseTensor as StoredSparse
+from sardonyx.model.carried.sparse import SparseTensor as StoredSparse
 
 __all__ = [
     "Array",

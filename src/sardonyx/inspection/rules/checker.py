@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from sardonyx.inspection.findings import Finding
 from sardonyx.inspection.subject import Subject
+from sardonyx.model.carried.sparse import SparseTensor
 from sardonyx.model.save import to_proto
-from sardonyx.model.sparse import SparseTensor
 
 __all__ = ["onnx_checker"]
 

@@ -17,9 +17,9 @@ import onnx_ir as ir
 from sardonyx.inspection.findings import Finding
 from sardonyx.inspection.readable import bytes_text, count_text
 from sardonyx.inspection.subject import StoredTensor, Subject
+from sardonyx.model.carried.sparse import SparseTensor
 from sardonyx.model.external_data import MappedTensor
 from sardonyx.model.source import source_line
-from sardonyx.model.sparse import SparseTensor
 
 __all__ = ["checksum_mismatches", "duplicate_weights", "huge_constants", "odd_values"]
 

@@ -12,14 +12,14 @@ import onnx
 
 from sardonyx.errors import StructureError, UnsupportedError
 from sardonyx.model.contents import Body, bodies_below, tensors_of
-from sardonyx.model.functions import Function, FunctionKey, check_expansion, function_of
+from sardonyx.model.guards.functions import Function, FunctionKey, check_expansion, function_of
+from sardonyx.model.guards.nodes import check_attribute, check_name, check_node
+from sardonyx.model.guards.sparse_check import check_sparse_tensor
+from sardonyx.model.guards.tensors import Weights, check_tensor
+from sardonyx.model.guards.value_types import check_type, check_value_info, holds_map
 from sardonyx.model.limits import Limits
 from sardonyx.model.names import name_of, quote
-from sardonyx.model.nodes import check_attribute, check_name, check_node
 from sardonyx.model.opset import IR_VERSIONS, latest_opset, normal_domain
-from sardonyx.model.sparse_check import check_sparse_tensor
-from sardonyx.model.tensors import Weights, check_tensor
-from sardonyx.model.value_types import check_type, check_value_info, holds_map
 
 __all__ = ["check_structure"]
 

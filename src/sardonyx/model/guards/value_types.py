@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 
 from sardonyx.errors import StructureError, UnsupportedError
+from sardonyx.model.guards.tensors import data_type
 from sardonyx.model.limits import Limits
 from sardonyx.model.names import quote
-from sardonyx.model.tensors import data_type
 
 __all__ = ["check_type", "check_value_info", "holds_map"]
 

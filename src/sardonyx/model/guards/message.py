@@ -12,8 +12,8 @@ import onnx
 from google.protobuf.message import EncodeError
 
 from sardonyx.errors import FormatError, LimitError
+from sardonyx.model.guards.wire import Walk, is_repeated, kind_of
 from sardonyx.model.limits import Limits
-from sardonyx.model.wire import Walk, is_repeated, kind_of
 
 __all__ = ["check_message"]
 

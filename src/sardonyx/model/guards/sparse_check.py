@@ -10,8 +10,8 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import StructureError, UnsupportedError
+from sardonyx.model.guards.tensors import check_tensor, data_type, type_text
 from sardonyx.model.limits import Limits
-from sardonyx.model.tensors import check_tensor, data_type, type_text
 
 __all__ = ["check_sparse_indices", "check_sparse_tensor"]
 

@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.model.contents import Body, bodies_of, pairs
-from sardonyx.model.value_types import holds_map
+from sardonyx.model.guards.value_types import holds_map
 
 __all__ = ["declared_type", "has_maps", "hide", "remember", "show"]
 

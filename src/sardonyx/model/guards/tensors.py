@@ -11,8 +11,8 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import StructureError, UnsupportedError
+from sardonyx.model.guards.wire import TOKEN_BYTES
 from sardonyx.model.limits import Limits
-from sardonyx.model.wire import TOKEN_BYTES
 
 __all__ = [
     "Weights",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx
 
 from sardonyx.errors import StructureError, UnsupportedError
-from sardonyx.model.functions import Function, FunctionKey, check_call, key_of
+from sardonyx.model.guards.functions import Function, FunctionKey, check_call, key_of
 from sardonyx.model.limits import Limits
 from sardonyx.model.names import name_of, quote
 from sardonyx.model.opset import (

@@ -13,10 +13,10 @@ from tests.hostile.build import DENSE_PLACES, PLACES, header, model, nested, nod
 from tests.unit.model.official import model_files, node_models
 
 import sardonyx as sx
+from sardonyx.model.guards.wire import TOKEN_BYTES, lift_weights
 from sardonyx.model.limits import Limits
 from sardonyx.model.mapped import EmbeddedTensor
 from sardonyx.model.stored import stored_tensors
-from sardonyx.model.wire import TOKEN_BYTES, lift_weights
 
 LARGE = np.arange(4096, dtype=np.float32)
 
