@@ -235,22 +235,29 @@ class _Rows:
     def stacked(self, index: int, axis: int, backward: bool) -> Array:
         pile = self.rows[index]
         if not pile:
-            stacked = self._empty(self.outputs[index])
-        else:
-            nbytes = sum(row.nbytes for row in pile)
-            self.guard.reserve(nbytes, self.operator.label)
-            self.held += nbytes
-            stacked = np.stack(pile[::-1] if backward else pile)
-        return np.moveaxis(stacked, 0, axis)
+            return self._empty(index, axis)
+        nbytes = sum(row.nbytes for row in pile)
+        self.guard.reserve(nbytes, self.operator.label)
+        self.held += nbytes
+        return np.moveaxis(np.stack(pile[::-1] if backward else pile), 0, axis)
 
-    def _empty(self, output: ir.Value) -> Array:
-        """No trips: the type and shape that the body declares, unknown dimensions as 0."""
+    def _empty(self, index: int, axis: int) -> Array:
+        """No trips: the type and shape that the body or the node declares, unknown sizes as 0."""
+        output = self.outputs[index]
         if output.dtype is None:
             raise RunError(f"no trips, and output {output.name!r} of the body declares no type")
-        shape = output.shape or ()
-        known = [size if isinstance(size, int) else 0 for size in shape]
+        row = [size if isinstance(size, int) else 0 for size in output.shape or ()]
+        axis = axis + len(row) + 1 if axis < 0 else axis
+        shape = [*row[:axis], 0, *row[axis:]]
+        around = self.operator.node.outputs[index - self.count].shape
+        if around is not None and len(around) == len(shape):
+            known = [size if isinstance(size, int) else 0 for size in around]
+            shape = [
+                0 if i == axis else a or b
+                for i, (a, b) in enumerate(zip(shape, known, strict=True))
+            ]
         dtype = object if output.dtype == ir.DataType.STRING else output.dtype.numpy()
-        return np.empty((0, *known), dtype=dtype)
+        return np.empty(shape, dtype=dtype)
 
     def release(self) -> None:
         self.guard.release(self.held)

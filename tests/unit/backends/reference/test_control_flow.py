@@ -31,6 +31,11 @@ def test_no_trips_give_rows_of_the_declared_type(trips: int) -> None:
     assert (rows.shape, rows.dtype) == ((0, 2), np.float32)
 
 
+def test_no_trips_take_sizes_that_only_the_node_declares() -> None:
+    text = COUNT.replace("float[2] w, float[2] row)", "float[2] w, float[K] row)")
+    assert run_text(text, np.array(0), floats(1, 2))[1].shape == (0, 2)
+
+
 def test_a_condition_ends_a_loop_without_trip_count() -> None:
     (last,) = run_text(
         HEAD + "g (int64 x) => (int64 y) {"
