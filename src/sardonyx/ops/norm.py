@@ -53,9 +53,11 @@ def _channels(call: Call, shape: Shape | None) -> Size:
 def batch_norm(call: Call) -> list[Facts]:
     shape = call.input(0).shape
     channels = _channels(call, shape)
+    if call.version < 9 and not call.attr("spatial", 1):
+        return [call.same()]  # one mean and variance for each element: their shape is C×D1×…
     for index in range(1, len(call.inputs)):
         parameter = call.need_rank(index, 1) if call.has(index) else None
-        if parameter is not None and call.version >= 7 and call.attr("spatial", 1):
+        if parameter is not None and call.version >= 7:
             channels = call.agree(channels, parameter[0], f"channels and input {index}")
     return [call.same(), *(call.out((channels,), output) for output in range(1, 5))]
 

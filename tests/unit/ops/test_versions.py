@@ -97,6 +97,7 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any], str]] = [
     ("Concat", 13, [(2, 3), (5, 3)], {"axis": -2}, "float[7, 3]"),
     ("Split", 2, [(6, 2)], {}, "float[3, 2]; float[3, 2]"),
     ("Split", 11, [(6, 2)], {"split": [2, 4]}, "float[2, 2]; float[4, 2]"),
+    ("BatchNormalization", 7, [(2, 3, 4), (3, 4), (3, 4), (3, 4), (3, 4)], {"spatial": 0}, "float[2, 3, 4]"),
     ("Split", 13, [(6, 2), [1, 5]], {}, "float[1, 2]; float[5, 2]"),
     ("Split", 18, [(7, 2)], {"num_outputs": 2}, "float[4, 2]; float[3, 2]"),
     ("Slice", 1, [(5, 6)], {"starts": [1, -3], "ends": [4, 100]}, "float[3, 3]"),
