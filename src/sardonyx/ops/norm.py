@@ -54,7 +54,8 @@ def batch_norm(call: Call) -> list[Facts]:
     shape = call.input(0).shape
     channels = _channels(call, shape)
     if call.version < 9 and not call.attr("spatial", 1):
-        return [call.same()]  # one mean and variance for each element: their shape is C×D1×…
+        # One mean and variance for each element: their shape is C×D1×…
+        return [call.same(), *(call.out(None, output) for output in range(1, 5))]
     for index in range(1, len(call.inputs)):
         parameter = call.need_rank(index, 1) if call.has(index) else None
         if parameter is not None and call.version >= 7:
