@@ -54,6 +54,7 @@ def make_loop(operator: Operator, subgraphs: Mapping[str, Subgraph]) -> Kernel:
         own = [*inputs[:node_inputs], *[None] * (2 + states - node_inputs)]
         trips = None if own[0] is None else _integer(own[0])
         condition = own[1] is None or _truth(own[1])
+        counted = own[1] is None and trips is not None  # then what the body says of it is ignored
         carried = list(own[2:])
         rows = _Rows(body.outputs[1 + states :], operator, guard)
         try:
@@ -62,7 +63,7 @@ def make_loop(operator: Operator, subgraphs: Mapping[str, Subgraph]) -> Kernel:
                 guard.check(operator.label)
                 arguments = [np.array(trip, dtype=np.int64), np.array(condition), *carried]
                 results = body.run(arguments, inputs, guard)
-                condition = _truth(results[0])
+                condition = counted or _truth(results[0])
                 carried = results[1 : 1 + states]
                 rows.add(results[1 + states :])
                 trip += 1

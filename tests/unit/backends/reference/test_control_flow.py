@@ -24,6 +24,11 @@ def test_a_loop_without_condition_runs_its_trip_count() -> None:
     assert rows.tolist() == [[1, 2], [2, 4], [4, 8]]
 
 
+def test_a_loop_without_condition_ignores_what_its_body_says() -> None:
+    text = COUNT.replace("k = Identity(c)", "k = Not(c)")
+    assert len(run_text(text, np.array(3), floats(1, 2))[1]) == 3
+
+
 @pytest.mark.parametrize("trips", [0, -5])
 def test_no_trips_give_rows_of_the_declared_type(trips: int) -> None:
     last, rows = run_text(COUNT, np.array(trips), floats(1, 2))
