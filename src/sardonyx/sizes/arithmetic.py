@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import gcd
 
 from sardonyx.sizes.bounds import at_least, lower_bound, upper_bound
-from sardonyx.sizes.expr import Expr, Monomial, Size, call, from_terms, terms_of
+from sardonyx.sizes.expr import Atom, Expr, Monomial, Size, call, from_terms, terms_of
 
 __all__ = [
     "broadcast_of",
@@ -127,17 +127,32 @@ def quotient(a: Size, b: Size) -> Size | None:
             return None
         return from_terms({mono: c // b for mono, c in terms_of(a)})
     remainder, result = a, 0 if isinstance(a, int) else a - a
-    lead_mono, lead_coefficient = b.terms[0]
+    atoms = dict.fromkeys(atom for size in (a, b) for mono, _ in terms_of(size) for atom, _ in mono)
+    lead_mono, lead_coefficient = _leading_term(b, atoms)
     for _ in range(MAX_DIVISION_STEPS):
         if remainder == 0:
             return result
-        mono, coefficient = terms_of(remainder)[0]
+        mono, coefficient = _leading_term(remainder, atoms)
         ratio = _divide_monomial(mono, lead_mono)
         if ratio is None or coefficient % lead_coefficient:
             return None
         step = from_terms({ratio: coefficient // lead_coefficient})
         result, remainder = result + step, remainder - step * b
     return None
+
+
+def _leading_term(size: Size, atoms: Iterable[Atom]) -> tuple[Monomial, int]:
+    """The term of highest degree; among those, of the highest power of the first atom, and so on.
+
+    Long division needs an order that products keep: the leading term of a product is the product of the
+    leading terms.
+    """
+
+    def rank(term: tuple[Monomial, int]) -> tuple[int, ...]:
+        powers = dict(term[0])
+        return (sum(powers.values()), *(powers.get(atom, 0) for atom in atoms))
+
+    return max(terms_of(size), key=rank)
 
 
 def _divide_monomial(mono: Monomial, by: Monomial) -> Monomial | None:

@@ -80,6 +80,8 @@ def test_control_c_ends_a_run(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs the tests in the background has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     time.sleep(3)  # long enough to be inside the loop; sooner is interrupted as well
     process.send_signal(signal.SIGINT)
