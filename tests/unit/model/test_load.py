@@ -237,7 +237,7 @@ def test_every_tensor_is_found_once() -> None:
 
 
 def test_a_declared_size_of_minus_one_is_an_unknown_one() -> None:
-    """Paddle's exporter writes it so, and every runtime reads it so."""
+    """Paddle's exporter writes it so, and onnxruntime and OpenVINO read it so."""
     node = onnx.helper.make_node("Relu", ["x"], ["y"])
     loaded = sx.load(model([node], inputs=[value("x", (-1, 3))], outputs=[value("y", (-1, 3))]))
     for port in (*loaded.graph.inputs, *loaded.graph.outputs):

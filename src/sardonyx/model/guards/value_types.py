@@ -69,7 +69,7 @@ def check_type(declared: onnx.TypeProto, limits: Limits, where: str, *, complete
 def _check_shape(shape: onnx.TensorShapeProto, limits: Limits, where: str) -> None:
     limits.check("rank", len(shape.dim), "dimensions", where)
     for dim in shape.dim:
-        # -1 is an unknown size to Paddle's exporter and to every runtime; `build` makes it one.
+        # -1 is an unknown size to Paddle's exporter, onnxruntime and OpenVINO; `build` makes it one.
         if dim.HasField("dim_value") and dim.dim_value < -1:
             raise StructureError(
                 f"negative dimension {dim.dim_value}.",

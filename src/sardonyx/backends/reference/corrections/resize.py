@@ -131,7 +131,7 @@ def _by_scales(
     for position, (axis, factor) in enumerate(zip(axes, factors, strict=True)):
         start, end = regions[position] if regions else (0.0, 1.0)
         width = shape[axis] * factor
-        # In float32, as the scales are: 10 * 0.7 is 7, as torch and every runtime have it.
+        # In float32, as the scales are: 10 * 0.7 is 7, as onnxruntime and OpenVINO have it.
         product = np.float32(shape[axis]) * np.float32(end - start) * np.float32(factor)
         output = max(math.floor(float(product)), 0)
         plan.append(Axis(axis, shape[axis], output, factor, width * (end - start), start, end))
