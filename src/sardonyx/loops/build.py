@@ -1,0 +1,230 @@
+"""Writing kernels: blocks as `with` statements, names made on the way.
+
+b = Builder()
+x, y = b.input("f32"), b.output("f32")
+with b.loop(rows, "parallel") as i, b.loop(768, "vector") as j:
+    b.store(y, 768 * i + j, maximum(b.load(x, 768 * i + j), 0))
+kernel = b.kernel()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sardonyx.loops.nodes import (
+    Array,
+    Buffer,
+    Cast,
+    Const,
+    Dtype,
+    Expr,
+    Fail,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    LoopKind,
+    Operand,
+    Role,
+    Select,
+    Set,
+    Statement,
+    Store,
+    Var,
+    While,
+    apply,
+    const,
+)
+from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, is_variable, symbols_of
+from sardonyx.sizes import Size, symbol
+
+__all__ = ["Builder", "cast", "maximum", "minimum", "where"]
+
+
+def where(condition: Expr, then: Expr | float, other: Expr | float) -> Expr:
+    """`then` where the condition holds; a plain number takes the other branch's type."""
+    if isinstance(then, Operand):
+        return Select(condition, then, _typed(other, then.dtype))
+    if isinstance(other, Operand):
+        return Select(condition, const(then, other.dtype), other)
+    raise TypeError("one branch of where must be typed")
+
+
+def maximum(a: Expr, b: Expr | float) -> Expr:
+    return apply("max", a, b)
+
+
+def minimum(a: Expr, b: Expr | float) -> Expr:
+    return apply("min", a, b)
+
+
+def cast(value: Expr, dtype: Dtype) -> Expr:
+    """The value as another type; nothing where it has that type already."""
+    if value.dtype == dtype:
+        return value
+    if isinstance(value, Const) and value.dtype != "bool" and dtype in ("f32", "f64"):
+        return Const(float(value.value), dtype)
+    return Cast(value, dtype)
+
+
+def _typed(value: Expr | float, dtype: Dtype) -> Expr:
+    return value if isinstance(value, Operand) else const(value, dtype)
+
+
+class Builder:
+    """Collects the statements of one kernel."""
+
+    def __init__(self) -> None:
+        self._buffers: list[Buffer] = []
+        self._blocks: list[list[Statement]] = [[]]
+        self._reasons: list[str] = []
+        self._arrays: dict[str, Dtype] = {}
+        self._count = 0
+        self.ranges: dict[str, Size] = {}
+
+    # Buffers
+
+    def buffer(self, dtype: Dtype, role: Role) -> str:
+        name = f"{role}{len(self._buffers)}"
+        self._buffers.append(Buffer(name, dtype, role))
+        return name
+
+    def dtype_of(self, buffer: str) -> Dtype:
+        return next(one.dtype for one in self._buffers if one.name == buffer)
+
+    def load(self, buffer: str, offset: Size) -> Expr:
+        return Load(buffer, offset, self.dtype_of(buffer))
+
+    def store(self, buffer: str, offset: Size, value: Expr) -> None:
+        self._emit(Store(buffer, offset, cast(value, self.dtype_of(buffer))))
+
+    # Names
+
+    def let(self, value: Expr) -> Expr:
+        """A name for a value that is used more than once; numbers and names stay as they are."""
+        if isinstance(value, (Const, Var, Index)):
+            return value
+        name = self._name("t")
+        self._emit(Let(name, value))
+        return Var(name, value.dtype)
+
+    def index(self, value: Expr, extent: Size | None = None) -> Size:
+        """A value as index arithmetic; it is in 0 … extent - 1 where an extent is given."""
+        if isinstance(value, Index):
+            return value.size
+        if isinstance(value, Const):
+            return int(value.value)
+        name = (SIGNED_VARIABLE if extent is None else VARIABLE) + self._name("t")
+        self._emit(Let(name, cast(value, "i64")))
+        if extent is not None:
+            self.ranges[name] = extent
+        return symbol(name)
+
+    def local(self, value: Expr) -> Var:
+        """A scalar that `set` changes."""
+        name = self._name("v")
+        self._emit(Local(name, value))
+        return Var(name, value.dtype)
+
+    def set(self, target: Var, value: Expr) -> None:
+        self._emit(Set(target.name, cast(value, target.dtype)))
+
+    def array(self, dtype: Dtype, size: int) -> str:
+        """A small array on the stack, for `element` and `put`."""
+        name = self._name("a")
+        self._emit(Array(name, dtype, size))
+        self._arrays[name] = dtype
+        return name
+
+    def element(self, array: str, offset: Size) -> Expr:
+        return Load(array, offset, self._arrays[array])
+
+    def put(self, array: str, offset: Size, value: Expr) -> None:
+        self._emit(Store(array, offset, cast(value, self._arrays[array])))
+
+    # Blocks
+
+    @contextmanager
+    def loop(self, extent: Size, kind: LoopKind = "serial", *, grain: Size = 1) -> Iterator[Size]:
+        """The body of a loop; the variable is a size."""
+        if extent == 1:
+            yield 0  # no loop around a single iteration
+            return
+        name = VARIABLE + self._name("i")
+        self.ranges[name] = extent
+        with self._block() as body:
+            yield symbol(name)
+        self._emit(For(name, extent, tuple(body), kind, grain))
+
+    @contextmanager
+    def loops(
+        self, extents: Sequence[Size], kind: LoopKind = "serial"
+    ) -> Iterator[tuple[Size, ...]]:
+        """Nested loops, outermost first."""
+        if not extents:
+            yield ()
+            return
+        with self.loop(extents[0], kind) as first, self.loops(extents[1:], kind) as rest:
+            yield (first, *rest)
+
+    @contextmanager
+    def when(self, condition: Expr) -> Iterator[None]:
+        with self._block() as body:
+            yield
+        self._emit(If(condition, tuple(body)))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The other branch of the `when` that has just ended."""
+        last = self._blocks[-1][-1]
+        if not isinstance(last, If):
+            raise TypeError("otherwise() must follow when()")
+        with self._block() as body:
+            yield
+        self._blocks[-1][-1] = If(last.condition, last.then, tuple(body))
+
+    @contextmanager
+    def repeat(self, condition: Expr) -> Iterator[None]:
+        """A loop that goes on while the condition, over locals, holds."""
+        with self._block() as body:
+            yield
+        self._emit(While(condition, tuple(body)))
+
+    def fail_if(self, condition: Expr, reason: str, value: Expr, limit: Expr | int = 0) -> None:
+        """Stop the run where the condition holds; `{value}` and `{limit}` in the reason are filled in."""
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        number = self._reasons.index(reason)
+        at_fault = Fail(number, cast(value, "i64"), cast(_typed(limit, "i64"), "i64"))
+        self._emit(If(condition, (at_fault,)))
+
+    def size(self, value: Size) -> Expr:
+        """Index arithmetic as data of type i64."""
+        return Const(value, "i64") if isinstance(value, int) else Index(value)
+
+    def kernel(self) -> Kernel:
+        """What was written. Buffers that nothing touches are left in, for their places are promised."""
+        body = tuple(self._blocks[0])
+        names = sorted(name for name in symbols_of(body) if not is_variable(name))
+        return Kernel(tuple(self._buffers), tuple(names), body, tuple(self._reasons))
+
+    # Inside
+
+    def _name(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count - 1}"
+
+    def _emit(self, statement: Statement) -> None:
+        self._blocks[-1].append(statement)
+
+    @contextmanager
+    def _block(self) -> Iterator[list[Statement]]:
+        self._blocks.append([])
+        try:
+            yield self._blocks[-1]
+        finally:
+            self._blocks.pop()
