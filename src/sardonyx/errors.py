@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetError",
+    "CacheError",
     "CancelledError",
     "DeadlineError",
     "ExternalDataError",
@@ -21,6 +22,7 @@ __all__ = [
     "SaveError",
     "ShapeError",
     "StructureError",
+    "ToolchainError",
     "UnsupportedError",
 ]
 
@@ -126,6 +128,18 @@ class DeadlineError(RunError):
 
 class CancelledError(RunError):
     """The run was cancelled by its caller."""
+
+
+class ToolchainError(SardonyxError):
+    """No C compiler, one that failed on generated code, or code that this CPU cannot run."""
+
+    stage = "compile"
+
+
+class CacheError(SardonyxError):
+    """The cache folder cannot be trusted, or nothing can be kept anywhere."""
+
+    stage = "cache"
 
 
 class MissingExtraError(SardonyxError):

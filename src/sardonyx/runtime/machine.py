@@ -11,7 +11,10 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from sardonyx.backends.cpuinfo import ROOT, read_cpuinfo
+
 __all__ = [
+    "ROOT",
     "Cpu",
     "cpu_quota",
     "machine_memory",
@@ -21,8 +24,6 @@ __all__ = [
     "usable_cores",
     "usable_memory",
 ]
-
-ROOT = Path("/")
 
 # What matters to kernels, by what the kernel calls it in /proc/cpuinfo.
 _X86 = {
@@ -55,7 +56,6 @@ _ARM = {
     "sve2": "SVE2",
     "sme": "SME",
 }
-_FEATURES = {"flags": _X86, "Features": _ARM}
 
 # ARM cores give numbers instead of a name: (implementer, part).
 _ARM_PARTS = {
@@ -82,22 +82,14 @@ class Cpu:
 
 def read_cpu(root: Path = ROOT) -> Cpu:
     """The processor as Linux describes it; elsewhere what Python knows, without features."""
-    fields: dict[str, str] = {}
-    total = 0
-    for line in _lines(root / "proc/cpuinfo"):
-        key, colon, value = line.partition(":")
-        if colon:
-            total += key.strip() == "processor"
-            fields.setdefault(key.strip(), value.strip())
-    found: list[str] = []
-    for field, names in _FEATURES.items():
-        flags = set(fields.get(field, "").split())
-        found += [shown for flag, shown in names.items() if flag in flags]
+    info = read_cpuinfo(root)
+    fields = info.fields
+    found = [shown for flag, shown in (_X86 | _ARM).items() if flag in info.flags]
     part = (fields.get("CPU implementer", ""), fields.get("CPU part", ""))
     model = fields.get("model name") or _ARM_PARTS.get(part) or " ".join(filter(None, part))
     return Cpu(
         model=model or platform.processor() or platform.machine() or "unknown",
-        total=total or os.cpu_count() or 1,
+        total=info.total or os.cpu_count() or 1,
         features=tuple(dict.fromkeys(found)),
     )
 

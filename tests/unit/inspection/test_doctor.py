@@ -19,7 +19,7 @@ flags : fpu sse4_2 avx f16c fma avx2 avx512f avx512bw avx512_vnni avx512_bf16 am
 
 processor : 1
 model name : Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz
-flags : fpu sse4_2 avx
+flags : fpu sse4_2 avx f16c fma avx2 avx512f avx512bw avx512_vnni avx512_bf16 amx_tile amx_int8 amx_bf16
 """
 GRAVITON = """\
 processor : 0

@@ -1,0 +1,128 @@
+"""What code may be compiled for: a CPU as data, with the compiler flags that say exactly that and no more.
+
+    host_cpu()  ->  Cpu("neoverse-n1", ("-march=armv8-a+lse+rdma+fp16+dotprod", …), {"neon", "fp16", …}, 4)
+
+`-march=native` would let the compiler use what no artifact mentions. Here every instruction set beyond the
+architecture's baseline is a word in `features`, and `require` refuses code that needs a word the host lacks.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sardonyx.backends.cpuinfo import ROOT, CpuInfo, read_cpuinfo
+from sardonyx.errors import ToolchainError
+
+__all__ = ["Cpu", "host_cpu", "require"]
+
+# Words of /proc/cpuinfo that each level of the x86-64 psABI stands for, past the level before it.
+_LEVELS = {
+    "x86-64-v2": ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"),
+    "x86-64-v3": ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+_LANES = {"x86-64-v3": 8, "x86-64-v4": 16}
+# Past the levels: the word, and what switches it on. Each needs the level that stands before it.
+_X86_EXTRAS = {
+    "avx_vnni": ("x86-64-v3", "-mavxvnni"),
+    "avx512_vnni": ("x86-64-v4", "-mavx512vnni"),
+    "avx512_bf16": ("x86-64-v4", "-mavx512bf16"),
+    "avx512_fp16": ("x86-64-v4", "-mavx512fp16"),
+    "amx_tile": ("x86-64-v4", "-mamx-tile"),
+    "amx_int8": ("x86-64-v4", "-mamx-int8"),
+    "amx_bf16": ("x86-64-v4", "-mamx-bf16"),
+}
+# The word of /proc/cpuinfo, the name of the feature here, and its name to the compiler. SVE is left out: a
+# vector has as many lanes as `Cpu.lanes` says, wherever it runs.
+_ARM = {
+    "asimd": ("neon", ""),  # in the baseline
+    "atomics": ("lse", "+lse"),
+    "asimdrdm": ("rdma", "+rdma"),
+    "asimdhp": ("fp16", "+fp16"),
+    "asimddp": ("dotprod", "+dotprod"),
+    "i8mm": ("i8mm", "+i8mm"),
+    "bf16": ("bf16", "+bf16"),
+}
+# What to tune for, by (implementer, part). Tuning orders instructions; it never adds any.
+_ARM_TUNING = {
+    ("0x41", "0xd03"): "cortex-a53",
+    ("0x41", "0xd08"): "cortex-a72",
+    ("0x41", "0xd0b"): "cortex-a76",
+    ("0x41", "0xd0c"): "neoverse-n1",
+    ("0x41", "0xd40"): "neoverse-v1",
+    ("0x41", "0xd49"): "neoverse-n2",
+    ("0x41", "0xd4f"): "neoverse-v2",
+}
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A CPU to compile for.
+
+    Attributes:
+        name: what people call it.
+        flags: exactly these go to the compiler; part of every key of compiled code.
+        features: every instruction set that the flags allow, past the architecture's baseline.
+        lanes: how many float32 a vector holds.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    features: frozenset[str]
+    lanes: int
+
+
+def host_cpu(root: Path = ROOT, architecture: str | None = None) -> Cpu:
+    """The CPU of this machine, or of the one whose files are under `root`."""
+    machine = platform.machine() if architecture is None else architecture
+    info = read_cpuinfo(root)
+    if machine in ("x86_64", "AMD64"):
+        return _x86(info)
+    if machine in ("aarch64", "arm64"):
+        return _arm(info)
+    return Cpu(machine or "unknown", (), frozenset(), 4)
+
+
+def require(features: Iterable[str], host: Cpu | None = None) -> None:
+    """Refuse code that needs what this CPU lacks; running it would end the process."""
+    cpu = host_cpu() if host is None else host
+    missing = sorted(set(features) - cpu.features)
+    if missing:
+        raise ToolchainError(
+            f"this code needs {', '.join(missing)}, which this CPU ({cpu.name}) does not have",
+            value=missing,
+            limit=sorted(cpu.features),
+            hint="Compile the model again on this machine.",
+        )
+
+
+def _x86(info: CpuInfo) -> Cpu:
+    name, features = "x86-64", set[str]()
+    for level, words in _LEVELS.items():
+        if not info.flags.issuperset(words):
+            break
+        name = level
+        features.update(words)
+    flags = [f"-march={name}"]
+    if name == "x86-64-v4":
+        flags.append("-mprefer-vector-width=512")  # compilers halve vectors of 16 lanes otherwise
+    for word, (level, flag) in _X86_EXTRAS.items():
+        if word in info.flags and features.issuperset(_LEVELS[level]):
+            features.add(word)
+            flags.append(flag)
+    return Cpu(name, tuple(flags), frozenset(features), _LANES.get(name, 4))
+
+
+def _arm(info: CpuInfo) -> Cpu:
+    found = {word: names for word, names in _ARM.items() if word in info.flags}
+    part = (info.fields.get("CPU implementer", ""), info.fields.get("CPU part", ""))
+    tuning = _ARM_TUNING.get(part)
+    flags = ["-march=armv8-a" + "".join(switch for _, switch in found.values())]
+    # Atomics in line: by default they are calls into the compiler's runtime library, which is not linked.
+    flags.append("-mno-outline-atomics")
+    flags += [f"-mtune={tuning}"] if tuning else []
+    features = {feature for feature, _ in found.values()} | {"neon"}
+    return Cpu(tuning or "armv8-a", tuple(flags), frozenset(features), 4)
