@@ -1,0 +1,1 @@
+"""Contractions as C: matrix products, convolutions, and the packing of their operands."""

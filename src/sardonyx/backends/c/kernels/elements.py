@@ -1,0 +1,51 @@
+"""Element types of operands in memory, and how a value or a vector of them is read as C."""
+
+from __future__ import annotations
+
+import numpy as np
+
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+C_TYPE = {"f16": "_Float16", "bf16": "uint16_t", "f32": "float", "f64": "double"}
+
+# bfloat16 has no numpy type of its own: its bits travel as uint16, as they do in C.
+NUMPY = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(np.uint16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+
+
+def sum_type(dtype: str) -> str:
+    """The type in which products of `dtype` are summed: the half floats are only stored."""
+    return "f64" if dtype == "f64" else "f32"
+
+
+def vector_reader(prefix: str, dtype: str, lanes: int) -> str:
+    """C text: `<prefix>_v`, a vector of sums, and `<prefix>_load(p)`, one from unaligned memory."""
+    total = sum_type(dtype)
+    size, stored = lanes * BYTES[total], lanes * BYTES[dtype]
+    lines = [
+        f"typedef {C_TYPE[total]} {prefix}_v __attribute__((vector_size({size})));",
+        f"typedef {C_TYPE[dtype]} {prefix}_m __attribute__((vector_size({stored}), aligned({BYTES[dtype]}), may_alias));",
+    ]
+    vector = f"*(const {prefix}_m *)p"
+    if dtype == "f16":
+        vector = f"__builtin_convertvector({vector}, {prefix}_v)"
+    elif dtype == "bf16":
+        lines.append(f"typedef uint32_t {prefix}_u __attribute__((vector_size({size})));")
+        vector = f"({prefix}_v)(__builtin_convertvector({vector}, {prefix}_u) << 16)"
+    lines.append(
+        f"static inline {prefix}_v {prefix}_load(const {C_TYPE[dtype]} *p) {{ return {vector}; }}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def value_reader(prefix: str, dtype: str) -> str:
+    """C text: `<prefix>_get(p)` reads one value as the type that is summed."""
+    value = "*p"
+    if dtype == "bf16":
+        value = "((union { uint32_t bits; float value; }){(uint32_t)*p << 16}).value"
+    total = C_TYPE[sum_type(dtype)]
+    return f"static inline {total} {prefix}_get(const {C_TYPE[dtype]} *p) {{ return {value}; }}\n"

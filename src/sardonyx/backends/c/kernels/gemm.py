@@ -1,0 +1,175 @@
+"""Matrix products: C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], handed to an epilogue.
+
+    static void <name>(sx_run *run, const struct env *env, const void *a, const void *b,
+                       void *scratch, const int64_t *n)
+
+A is read where it lies if its rows are runs of the type that is summed; transposed or half-precision
+rows are copied to the stack, a tile at a time. B is packed beforehand (`packing.pack_b`), or, when
+only a run knows it, packed into `scratch` by the same threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, value_reader
+from sardonyx.backends.c.kernels.isa import Isa, Tile
+from sardonyx.backends.c.kernels.nest import (
+    Blocks,
+    Extent,
+    Nest,
+    choose_blocks,
+    launch,
+    nest_functions,
+)
+from sardonyx.backends.c.kernels.packing import pack_function
+from sardonyx.backends.c.kernels.tile import TileFamily
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Where a matrix lies: element (row, column) of batch b is at offset + row·by_row + column·by_column.
+
+    Attributes:
+        offset: C text over `b` (and `n[...]`), in elements; "0" is one matrix for the whole batch.
+        dtype: "f32", "f64", "f16" or "bf16".
+    """
+
+    by_row: Extent
+    by_column: Extent = 1
+    offset: str = "0"
+    dtype: str = "f32"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An operand in panels, packed beforehand: one matrix, or one for every batch."""
+
+    batched: bool = False
+    dtype: str = "f32"
+
+
+@dataclass(frozen=True)
+class GemmSpec:
+    """Sizes are numbers or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
+
+    m: Extent
+    n: Extent
+    k: Extent
+    a: Operand
+    b: Packed | Operand
+    batch: Extent = 1
+
+
+def scratch_bytes(spec: GemmSpec, tile: Tile) -> str:
+    """C text for the bytes of `scratch` that a product takes: room for the operand it packs."""
+    if isinstance(spec.b, Packed):
+        return "0"
+    copies = spec.batch if spec.b.offset != "0" else 1
+    panels = f"((({spec.n}) + {tile.columns - 1}) / {tile.columns})"
+    return f"(({copies}) * {panels} * {tile.columns} * ({spec.k}) * {BYTES[spec.b.dtype]})"
+
+
+def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
+    """C text of the product as a static function."""
+    family = TileFamily(name, isa, spec.b.dtype)
+    nest = _nest(spec, family, epilogue)
+    parts = [_packing(spec, family)] if isinstance(spec.b, Operand) else []
+    parts += [_readers(spec.a, family), nest_functions(nest)]
+    pack = f"    {name}_pack(run, b, scratch, n);\n    b = scratch;\n" if len(parts) == 3 else ""
+    body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
+    return f"""\
+{"".join(parts)}
+static void {name}(
+    sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
+    (void)scratch, (void)n;
+{pack}    struct {name}_job job = {{env, a, b, n, 1, 1}};
+{body}}}
+"""
+
+
+def _nest(spec: GemmSpec, family: TileFamily, epilogue: str) -> Nest:
+    batched = spec.b.batched if isinstance(spec.b, Packed) else spec.b.offset != "0"
+    nest = Nest(
+        family=family,
+        epilogue=epilogue,
+        height=spec.m,
+        width=spec.n,
+        batch=spec.batch,
+        segments=1,
+        depth=spec.k,
+        panels_of="b * panels * stride" if batched else "0",
+        fill="",
+    )
+    locals_text, fill = _rows_of_a(spec.a, family, choose_blocks(nest))
+    return Nest(**{**vars(nest), "locals": locals_text, "fill": fill})
+
+
+def _in_place(a: Operand, family: TileFamily) -> bool:
+    return a.by_column == 1 and a.dtype == family.dtype
+
+
+def _readers(a: Operand, family: TileFamily) -> str:
+    if _in_place(a, family):
+        return ""
+    return value_reader(f"{family.name}_from", a.dtype)
+
+
+def _rows_of_a(a: Operand, family: TileFamily, blocks: Blocks) -> tuple[str, str]:
+    """What a task keeps, and how it finds the rows of a tile."""
+    start = f"(const {C_TYPE[a.dtype]} *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * ({a.by_column})"
+    if _in_place(a, family):
+        fill = f"""\
+for (int64_t r = 0; r < taken; r++)
+    rows[0][r] = {start} + r * ({a.by_row});
+"""
+        return "", fill
+    buffer = f"{C_TYPE[family.dtype]} copied[{family.tile.rows}][{blocks.depth}];\n"
+    fill = f"""\
+const {C_TYPE[a.dtype]} *from = {start};
+for (int64_t r = 0; r < taken; r++)
+    rows[0][r] = copied[r];
+for (int64_t k = 0; k < kc; k++)
+    for (int64_t r = 0; r < taken; r++)
+        copied[r][k] = {family.name}_from_get(from + r * ({a.by_row}) + k * ({a.by_column}));
+"""
+    return buffer, fill
+
+
+def _packing(spec: GemmSpec, family: TileFamily) -> str:
+    """The parallel loop that packs B, a few panels of one batch at a time."""
+    assert isinstance(spec.b, Operand)
+    name, tile, element = family.name, family.tile, C_TYPE[spec.b.dtype]
+    copies = spec.batch if spec.b.offset != "0" else 1
+    return f"""\
+{pack_function(f"{name}_pack_panels", tile, spec.b.dtype)}
+struct {name}_packing {{
+    const {element} *b;
+    {element} *packed;
+    const int64_t *n;
+}};
+
+static void {name}_pack_tasks(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_packing *job = arg;
+    const int64_t *n = job->n;
+    const int64_t depth = {spec.k}, width = {spec.n};
+    const int64_t panels = (width + {tile.columns - 1}) / {tile.columns};
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t b = task / panels, panel = task % panels;
+        (void)b;
+        {name}_pack_panels(
+            job->b + ({spec.b.offset}), {spec.b.by_row}, {spec.b.by_column}, depth, width, panel, 1,
+            job->packed + b * panels * {tile.columns} * depth);
+    }}
+}}
+
+static void {name}_pack(sx_run *run, const void *b, void *packed, const int64_t *n) {{
+    struct {name}_packing job = {{b, packed, n}};
+    const int64_t tasks = ({copies}) * ((({spec.n}) + {tile.columns - 1}) / {tile.columns});
+    const int64_t grain = 1 + 16384 / (1 + ({spec.k}) * {tile.columns});
+    (void)n;
+    if (tasks > 0)
+        run->parallel(run, tasks, grain, {name}_pack_tasks, &job);
+}}
+"""

@@ -1,0 +1,60 @@
+"""What a processor offers to a contraction: vector width, registers, and the tile that fits them.
+
+A tile of C is held in registers while K runs by: `rows` rows of A times `columns` columns of B.
+
+    rows × columns   accumulators + B vectors + A
+    neon      8 × 8      16 + 2 + 8   A is loaded four k at a time and used by lane
+    avx2      6 × 16     12 + 2 + 1   A is broadcast from memory, one value at a time
+    avx512   12 × 32     24 + 2 + 0   A is a broadcast memory operand of the multiplication
+    portable  4 × 8       8 + 2 + 1   sixteen registers of four lanes: SSE2, wasm
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sardonyx.backends.c.kernels.elements import BYTES
+
+
+@dataclass(frozen=True)
+class Tile:
+    """MR × NR elements of C, of the type that the products are summed in."""
+
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Isa:
+    """One family of processors.
+
+    Attributes:
+        lanes: float32 values in a vector register.
+        registers: how many vector registers there are.
+        fma: whether a multiplication and an addition are one instruction with one rounding.
+        by_lane: whether a multiplication may take one lane of a register for its operand.
+    """
+
+    name: str
+    lanes: int
+    registers: int
+    fma: bool
+    by_lane: bool = False
+
+    def lanes_of(self, dtype: str) -> int:
+        """Values of `dtype` in a vector register."""
+        return self.lanes * BYTES["f32"] // BYTES[dtype]
+
+
+NEON = Isa("neon", lanes=4, registers=32, fma=True, by_lane=True)
+AVX2 = Isa("avx2", lanes=8, registers=16, fma=True)
+AVX512 = Isa("avx512", lanes=16, registers=32, fma=True)
+PORTABLE = Isa("portable", lanes=4, registers=16, fma=False)
+
+_ROWS = {"neon": 8, "avx2": 6, "avx512": 12, "portable": 4}
+_VECTORS = 2
+
+
+def tile_of(isa: Isa, dtype: str = "f32") -> Tile:
+    """The tile for sums of type `dtype` ("f32" or "f64")."""
+    return Tile(_ROWS[isa.name], _VECTORS * isa.lanes_of(dtype))

@@ -1,0 +1,207 @@
+"""The loops around the micro-kernel: tasks for threads, blocks for caches.
+
+    task = (batch, block of columns, block of rows)        run->parallel over all of them
+        for every block of K                               B's block stays in L2
+            for every tile of rows                         A's rows stay in L1
+                point rows[s][r] at what the tile reads
+                micro-kernel over the panels of the block  B is read in one stream
+                after the last block of K: epilogue, row by row
+
+Rows are dealt out evenly over the tiles (49 rows are 7 tiles of 7, not 6 of 8 and one of 1), so that
+a height known beforehand needs two of the micro-kernels at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sardonyx.backends.c.kernels.elements import C_TYPE
+from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+
+Extent = int | str
+"""A size: a number, or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
+
+_DEPTH = 768  # of K: a tile's rows of A and a panel of B share the first-level cache
+_BLOCK = 65536  # elements of B in a block: a quarter of a second-level cache of 1 MB
+_COLUMNS = (64, 256)  # of a block, at least and at most
+_TILES = 32  # of rows in a block
+_SUMS = 8192  # elements of C that wait on the stack for the next block of K
+_TAPS = 64  # segments of K whose row pointers are kept at a time
+_TASK = 1 << 17  # multiplications worth a task of their own
+_TASKS = 16  # enough to share out evenly
+
+SUPPORT = """\
+#ifndef SX_CONTRACTION
+#define SX_CONTRACTION
+static inline int64_t sx_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t sx_pieces(int64_t total, int64_t size) { return (total + size - 1) / size; }
+/* Where piece `index` begins when `total` is dealt out evenly over `pieces`. */
+static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) {
+    return index * (total / pieces) + sx_least(index, total % pieces);
+}
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a contraction is cut: of K, `segments` × `depth` at a time; of C, tiles × panels a task."""
+
+    segments: int
+    depth: int
+    panels: int
+    tiles: int
+    in_parts: bool  # K takes more than one block, so that sums wait in memory
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A contraction, all but where its rows of A lie.
+
+    Attributes:
+        height, width: rows and columns of C.
+        batch: how many products of that size.
+        segments, depth: K is `segments` runs of `depth` values each.
+        panels_of: C text for where the packed operand of batch `b` begins, in elements.
+        column_of: C text that `column` of batch `b` is called in the epilogue.
+        batch_of: C text that batch `b` is called in the epilogue.
+        locals: C text of what `fill` needs once a task function.
+        fill: C text that sets rows[s][r] for s in [s0, s0 + segments), r in [0, taken), from value
+            k0 of the segment on; tile rows are m, m + 1, …
+    """
+
+    family: TileFamily
+    epilogue: str
+    height: Extent
+    width: Extent
+    batch: Extent
+    segments: int
+    depth: Extent
+    panels_of: str
+    fill: str
+    locals: str = ""
+    column_of: str = "column"
+    batch_of: str = "b"
+
+
+def choose_blocks(nest: Nest) -> Blocks:
+    """Blocks that fit the caches, by the sizes that are known."""
+    tile = nest.family.tile
+    if isinstance(nest.depth, str):
+        segments, depth, in_parts = 1, _DEPTH, True
+    elif nest.depth > _DEPTH:
+        parts = -(-nest.depth // _DEPTH)
+        segments, depth, in_parts = 1, -(-nest.depth // parts // 4) * 4, True
+    else:
+        segments = min(nest.segments, _TAPS, max(1, _DEPTH // max(1, nest.depth)))
+        depth, in_parts = max(1, nest.depth), segments < nest.segments
+    columns = min(max(_BLOCK // (segments * depth), _COLUMNS[0]), _COLUMNS[1])
+    if isinstance(nest.width, int):
+        columns = min(columns, max(1, nest.width))
+    panels = max(1, -(-columns // tile.columns))
+    tiles = max(1, _SUMS // (tile.rows * panels * tile.columns)) if in_parts else _TILES
+    return Blocks(segments, depth, panels, tiles, in_parts)
+
+
+def row_counts(height: Extent, most: int) -> list[int]:
+    """The tile heights that meet a matrix of `height` rows."""
+    if isinstance(height, str):
+        return list(range(1, most + 1))
+    tiles = max(1, -(-height // most))
+    return sorted({height // tiles, -(-height // tiles)} - {0}) or [1]
+
+
+def nest_functions(nest: Nest) -> str:
+    """C text: the micro-kernels, `<name>_blocks` (the body of the parallel loop) and its job."""
+    family, blocks = nest.family, choose_blocks(nest)
+    name, tile, value = family.name, family.tile, C_TYPE[family.dtype]
+    counts = row_counts(nest.height, tile.rows)
+    pitch = blocks.panels * tile.columns
+    sums = pitch * tile.rows * (blocks.tiles if blocks.in_parts else 1)
+    place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
+    stored = C_TYPE[family.b]
+    call = tile_call(
+        family,
+        counts,
+        "taken",
+        f"rows, segments, kc, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, s0 == 0 && k0 == 0",
+    )
+    return f"""\
+{SUPPORT}
+{tile_functions(family, counts)}
+struct {name}_job {{
+    const struct env *env;
+    const void *a, *b;
+    const int64_t *n;
+    int64_t row_blocks, column_blocks;
+}};
+
+static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+    const int64_t height = {nest.height}, width = {nest.width}, depth = {nest.depth};
+    const int64_t tiles = sx_pieces(height, {tile.rows}), panels = sx_pieces(width, {tile.columns});
+    const int64_t shortest = height / tiles, taller = height % tiles;
+    const int64_t stride = {nest.segments} * depth * {tile.columns};
+    const {value} *rows[{blocks.segments}][{tile.rows}];
+    __attribute__((aligned(64))) {value} acc[{sums}];
+{_indent(nest.locals, 4)}    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t row_block = task % job->row_blocks;
+        const int64_t column_block = task / job->row_blocks % job->column_blocks;
+        const int64_t b = task / (job->row_blocks * job->column_blocks);
+        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
+        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
+        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
+        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
+        const int64_t column = first_panel * {tile.columns};
+        const int64_t count = sx_least(width, last_panel * {tile.columns}) - column;
+        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
+        const {stored} *panel = (const {stored} *)job->b + ({nest.panels_of}) + first_panel * stride;
+        (void)b, (void)top;
+        for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
+            const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
+            for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
+                const int64_t kc = sx_least(depth - k0, {blocks.depth});
+                const int32_t last = s0 + segments == {nest.segments} && k0 + kc == depth;
+                for (int64_t tile = first_tile; tile < last_tile; tile++) {{
+                    const int64_t m = tile * shortest + sx_least(tile, taller);
+                    const int64_t taken = shortest + (tile < taller);
+                    {value} *sums = {place};
+{_indent(nest.fill, 20)}{_indent(call, 20)}                    if (last)
+                        for (int64_t r = 0; r < taken; r++)
+                            {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
+                }}
+            }}
+        }}
+    }}
+}}
+"""
+
+
+def launch(nest: Nest) -> str:
+    """C statements that cut the work into tasks and run them; `run`, `job` and `n` are in scope."""
+    blocks, tile, name = choose_blocks(nest), nest.family.tile, nest.family.name
+    return f"""\
+const int64_t height = {nest.height}, width = {nest.width}, batch = {nest.batch};
+const int64_t tiles = sx_pieces(height, {tile.rows}), panels = sx_pieces(width, {tile.columns});
+const double work = (double)height * (double)width * (double)batch * (double)({nest.segments} * ({nest.depth}));
+const int64_t wanted = work < {_TASK * _TASKS}.0 ? (int64_t)(work / {_TASK}.0) : {_TASKS};
+if (height <= 0 || width <= 0 || batch <= 0)
+    return;
+job.row_blocks = sx_pieces(tiles, {blocks.tiles});
+job.column_blocks = sx_pieces(panels, {blocks.panels});
+if (job.row_blocks * job.column_blocks * batch < wanted)
+    job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
+if (job.row_blocks * job.column_blocks * batch < wanted)
+    job.row_blocks = sx_least(tiles, sx_pieces(wanted, job.column_blocks * batch));
+const int64_t tasks = job.row_blocks * job.column_blocks * batch;
+if (tasks == 1)
+    {name}_blocks(&job, 0, 1);
+else
+    run->parallel(run, tasks, 1, {name}_blocks, &job);
+"""
+
+
+def _indent(text: str, indent: int) -> str:
+    return "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in text.splitlines())

@@ -1,0 +1,87 @@
+"""The packed operand: panels of NR columns, each with its rows of K in order.
+
+    B[k, n]  ->  packed[n / NR][k][n % NR]      the last panel is filled up with zeros
+
+Constants are packed here, once, when a model is compiled; operands that only a run knows are packed
+by the same threads that multiply them, by `pack_function`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
+from sardonyx.backends.c.kernels.isa import Tile
+from sardonyx.sizes import Size, ceil_div
+
+
+def packed_elements(k: Size, n: Size, tile: Tile) -> Size:
+    """How many elements the packed form of B[k, n] has."""
+    return ceil_div(n, tile.columns) * tile.columns * k
+
+
+def packed_bytes(k: Size, n: Size, tile: Tile, dtype: str = "f32") -> Size:
+    """How many bytes the packed form of B[k, n] has."""
+    return packed_elements(k, n, tile) * BYTES[dtype]
+
+
+def pack_b(array: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
+    """B[..., K, N] of any strides as packed[..., N/NR, K, NR]."""
+    *batch, k, n = array.shape
+    panels = -(-n // tile.columns)
+    whole = n // tile.columns
+    packed = np.empty((*batch, panels, k, tile.columns), array.dtype)
+    split = array[..., : whole * tile.columns].reshape(*batch, k, whole, tile.columns)
+    packed[..., :whole, :, :] = np.moveaxis(split, -3, -2)
+    if whole < panels:
+        rest = n - whole * tile.columns
+        packed[..., whole, :, :rest] = array[..., whole * tile.columns :]
+        packed[..., whole, :, rest:] = 0
+    return packed
+
+
+def pack_conv(weights: NDArray[np.generic], groups: int, tile: Tile) -> NDArray[np.generic]:
+    """W[OC, IC/groups, kernel...] as packed[groups, OC/groups/NR, taps * IC/groups, NR]."""
+    outer, inner = weights.shape[:2]
+    columns = weights.reshape(groups, outer // groups, inner, -1)
+    # K runs over the taps first and the channels last, as channels-last activations lie in memory.
+    matrix = columns.transpose(0, 3, 2, 1).reshape(groups, -1, outer // groups)
+    return pack_b(matrix, tile)
+
+
+def pack_depthwise(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+    """W[OC, 1, kernel...] as [taps, OC]."""
+    return np.ascontiguousarray(weights.reshape(weights.shape[0], -1).T)
+
+
+def pack_function(name: str, tile: Tile, dtype: str) -> str:
+    """C text of `<name>`: packs `panels` panels, from column `first` on, of an operand in memory.
+
+    by_k and by_n are the strides of B[k, n]; either may be 1.
+    """
+    element, columns = C_TYPE[dtype], tile.columns
+    return f"""\
+static void {name}(
+    const {element} *b, int64_t by_k, int64_t by_n, int64_t depth, int64_t width,
+    int64_t first, int64_t panels, {element} *packed) {{
+    for (int64_t panel = first; panel < first + panels; panel++) {{
+        const int64_t begin = panel * {columns};
+        const int64_t count = width - begin < {columns} ? width - begin : {columns};
+        const {element} *from = b + begin * by_n;
+        {element} *to = packed + begin * depth;
+        if (count < {columns}) {{
+            for (int64_t k = 0; k < depth; k++)
+                for (int64_t j = 0; j < {columns}; j++)
+                    to[k * {columns} + j] = j < count ? from[k * by_k + j * by_n] : 0;
+        }} else if (by_n == 1) {{
+            for (int64_t k = 0; k < depth; k++)
+                __builtin_memcpy(to + k * {columns}, from + k * by_k, {columns} * sizeof *to);
+        }} else {{
+            for (int64_t k = 0; k < depth; k++)
+                for (int64_t j = 0; j < {columns}; j++)
+                    to[k * {columns} + j] = from[k * by_k + j * by_n];
+        }}
+    }}
+}}
+"""
