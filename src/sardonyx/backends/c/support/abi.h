@@ -39,7 +39,7 @@ struct sx_run {
     int32_t error;      /* the first error, SX_OK if none */
     int32_t step;       /* which step of the plan failed */
     int32_t reason;     /* which check of that step */
-    int32_t unused;
+    uint32_t mode;      /* of the host: the caller's floating-point mode, between sx_enter and sx_leave */
     int64_t a, b;       /* the value and the limit, where there are any */
 };
 

@@ -1,0 +1,413 @@
+/* The thread pool of the process: one job at a time, shared by its caller and the workers.
+ *
+ *     caller    take the pool, write the job, open seats, wake sleepers | claim chunks | close, wait
+ *     worker    spin or sleep until there is a seat, sit down           | claim chunks | stand up
+ *
+ * Workers that come too late find no seat and are not waited for. All of a job's coming and going
+ * is one word, so that no two views of it can disagree:
+ *
+ *     state = QUIT | WAITING | seats left (12 bits) | workers at work (12 bits)
+ *
+ * A job is written while nobody sits (the pool is taken, no seats, no workers), and read by those
+ * who sit alone. Every step after its opening is a read-modify-write of `state`, so whoever sits
+ * down sees the whole job, and the caller that sees the last one stand up sees all they wrote.
+ */
+#define _GNU_SOURCE
+#include "threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if defined(__linux__) && !defined(SX_CONDITION_VARIABLES)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define SX_FUTEX
+#endif
+
+enum {
+    LINE = 64,            /* bytes that two cores must not share without need */
+    MOST_WORKERS = 1023,
+    STACK = 1 << 20,
+    PAUSES_A_LOOK = 32,   /* pauses between two looks at the clock */
+    WAKES_AT_ONCE = 2,    /* a thread wakes two, each of these two more */
+    COARSE_TICK = 10 * 1000 * 1000
+};
+
+#define ACTIVE 0xfffu
+#define SEAT 0x1000u
+#define SEATS 0xfff000u
+#define WAITING 0x40000000u
+#define QUIT 0x80000000u
+
+struct job {
+    sx_run *run;
+    sx_body body;
+    void *arg;
+    int64_t count, grain, chunks;
+    uint32_t mode;
+};
+
+struct sx_pool {
+    _Alignas(LINE) uint32_t state;
+    _Alignas(LINE) int64_t next;   /* the first chunk that nobody has claimed */
+    _Alignas(LINE) struct job job;
+    _Alignas(LINE) uint32_t taken; /* by a caller */
+    uint32_t finished;             /* what a WAITING caller sleeps on */
+    _Alignas(LINE) uint32_t sleepers;
+    int32_t limit;                 /* workers that there may be */
+    int32_t workers;               /* workers that there are; -1 before the first job */
+    int64_t spin;
+    pthread_t *threads;
+    sx_pool *neighbour;            /* the next pool of the process */
+};
+
+/* ---- the floating-point mode ---- */
+
+#if defined(__aarch64__)
+#define FLUSH (1u << 24) /* FPCR.FZ */
+
+static uint32_t get_mode(void) {
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return (uint32_t)mode;
+}
+
+static void set_mode(uint32_t mode) {
+    __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)mode) : "memory");
+}
+#elif defined(__x86_64__) || defined(__SSE__)
+#define FLUSH 0x8040u /* MXCSR: flush to zero, denormals are zero */
+
+static uint32_t get_mode(void) {
+    return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of exceptions that happened */
+}
+
+static void set_mode(uint32_t mode) {
+    __builtin_ia32_ldmxcsr(mode);
+}
+#else
+#define FLUSH 0u
+
+static uint32_t get_mode(void) {
+    return 0;
+}
+
+static void set_mode(uint32_t mode) {
+    (void)mode;
+}
+#endif
+
+void sx_enter(sx_run *run) {
+    run->mode = get_mode();
+    set_mode(run->mode | FLUSH);
+}
+
+void sx_leave(sx_run *run) {
+    set_mode(run->mode);
+}
+
+/* ---- time ---- */
+
+static int64_t read_clock(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int is_past(int64_t deadline) {
+#ifdef CLOCK_MONOTONIC_COARSE
+    /* A third of the price, and behind the exact clock by no more than a tick of the kernel: far
+     * from the deadline it is enough. */
+    if (read_clock(CLOCK_MONOTONIC_COARSE) < deadline - COARSE_TICK)
+        return 0;
+#endif
+    return read_clock(CLOCK_MONOTONIC) >= deadline;
+}
+
+static int must_stop(sx_run *run) {
+    int32_t stop = __atomic_load_n(&run->stop, __ATOMIC_RELAXED);
+    if (stop == SX_OK && run->deadline != 0 && is_past(run->deadline)) {
+        /* Unless it is cancelled in this very moment: the first reason is kept. */
+        __atomic_compare_exchange_n(&run->stop, &stop, SX_DEADLINE, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        return 1;
+    }
+    return stop != SX_OK;
+}
+
+struct spin {
+    int64_t budget, end;
+    uint32_t pauses;
+};
+
+static int keep_spinning(struct spin *spin) {
+#if defined(__aarch64__)
+    __asm__ volatile("isb"); /* `yield` does nothing on most cores */
+#elif defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+    if (++spin->pauses % PAUSES_A_LOOK != 0)
+        return 1;
+    int64_t now = read_clock(CLOCK_MONOTONIC);
+    if (spin->end == 0)
+        spin->end = now + spin->budget;
+    return now < spin->end;
+}
+
+/* ---- sleep: until somebody changes `word` from `value` and then wakes; it may return early ---- */
+
+#ifdef SX_FUTEX
+static void sleep_on(uint32_t *word, uint32_t value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake(uint32_t *word, int count) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+#else
+static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
+
+static void sleep_on(uint32_t *word, uint32_t value) {
+    pthread_mutex_lock(&bed);
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value)
+        pthread_cond_wait(&bell, &bed);
+    pthread_mutex_unlock(&bed);
+}
+
+static void wake(uint32_t *word, int count) {
+    (void)word, (void)count; /* one bell for all: those who are not meant go back to sleep */
+    pthread_mutex_lock(&bed);
+    pthread_cond_broadcast(&bell);
+    pthread_mutex_unlock(&bed);
+}
+#endif
+
+/* Wake as many as have a seat to take, beyond those who are up and look for one themselves. */
+static void wake_sleepers(sx_pool *pool, uint32_t state) {
+    int32_t seats = (int32_t)((state & SEATS) / SEAT);
+    if (seats == 0)
+        return;
+    int32_t sleepers = (int32_t)__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST);
+    int32_t up = pool->workers - sleepers - (int32_t)(state & ACTIVE);
+    int32_t missing = seats - up;
+    if (sleepers > 0 && missing > 0)
+        wake(&pool->state, missing < WAKES_AT_ONCE ? missing : WAKES_AT_ONCE);
+}
+
+/* ---- work ---- */
+
+static void claim_chunks(const struct job *job, int64_t *next) {
+    for (;;) {
+        int64_t chunk = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
+        if (chunk >= job->chunks || must_stop(job->run))
+            return;
+        int64_t begin = chunk * job->grain;
+        int64_t left = job->count - begin;
+        job->body(job->arg, begin, begin + (left < job->grain ? left : job->grain));
+    }
+}
+
+/* Returns a state with seats, or with QUIT. */
+static uint32_t await_seat(sx_pool *pool) {
+    struct spin spin = {.budget = pool->spin};
+    for (;;) {
+        uint32_t state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
+        if (state & (SEATS | QUIT))
+            return state;
+        if (keep_spinning(&spin))
+            continue;
+        /* A caller opens seats and then looks for sleepers; a worker counts itself a sleeper and
+         * then looks for seats. All four are sequentially consistent: one of the two sees the other. */
+        __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+        state = __atomic_load_n(&pool->state, __ATOMIC_SEQ_CST);
+        if (!(state & (SEATS | QUIT)))
+            sleep_on(&pool->state, state);
+        __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+        /* Where it was woken too late for a job, the next one is near. */
+        spin = (struct spin){.budget = pool->spin};
+    }
+}
+
+static void stand_up(sx_pool *pool) {
+    uint32_t state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED), after;
+    do {
+        /* Nothing is left to claim: nobody need sit down any more. */
+        after = (state & ~SEATS) - 1;
+        if (after == WAITING)
+            after = 0;
+    } while (!__atomic_compare_exchange_n(&pool->state, &state, after, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    if (after == 0 && (state & WAITING)) {
+        __atomic_store_n(&pool->finished, 1, __ATOMIC_RELEASE);
+        wake(&pool->finished, 1);
+    }
+}
+
+static void *work(void *arg) {
+    sx_pool *pool = arg;
+#if defined(__linux__)
+    pthread_setname_np(pthread_self(), "sardonyx");
+#elif defined(__APPLE__)
+    pthread_setname_np("sardonyx");
+#endif
+    uint32_t mode = get_mode();
+    for (;;) {
+        uint32_t state = await_seat(pool);
+        if (state & QUIT)
+            return NULL;
+        uint32_t seated = state - SEAT + 1;
+        if (!__atomic_compare_exchange_n(&pool->state, &state, seated, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        wake_sleepers(pool, seated);
+        if (mode != pool->job.mode)
+            set_mode(mode = pool->job.mode);
+        claim_chunks(&pool->job, &pool->next);
+        stand_up(pool);
+    }
+}
+
+static void await_workers(sx_pool *pool) {
+    uint32_t state = __atomic_and_fetch(&pool->state, ~SEATS, __ATOMIC_ACQ_REL);
+    struct spin spin = {.budget = pool->spin};
+    while (state & ACTIVE) {
+        if (keep_spinning(&spin)) {
+            state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
+            continue;
+        }
+        __atomic_store_n(&pool->finished, 0, __ATOMIC_RELAXED);
+        if (__atomic_fetch_or(&pool->state, WAITING, __ATOMIC_ACQ_REL) & ACTIVE)
+            while (!__atomic_load_n(&pool->finished, __ATOMIC_ACQUIRE))
+                sleep_on(&pool->finished, 0);
+        else
+            __atomic_and_fetch(&pool->state, ~WAITING, __ATOMIC_RELAXED);
+        return;
+    }
+}
+
+/* ---- the life of a pool ---- */
+
+/* As many workers as the system grants; with none, callers work alone. */
+static void start_workers(sx_pool *pool) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pool->workers = 0;
+    if (pthread_attr_init(&attributes) != 0)
+        return;
+    pthread_attr_setstacksize(&attributes, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* a thread is born with the mask of its maker */
+    while (pool->workers < pool->limit &&
+           pthread_create(&pool->threads[pool->workers], &attributes, work, pool) == 0)
+        pool->workers++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+static int take(sx_pool *pool) {
+    return __atomic_load_n(&pool->taken, __ATOMIC_RELAXED) == 0 &&
+           __atomic_exchange_n(&pool->taken, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static void give_back(sx_pool *pool) {
+    __atomic_store_n(&pool->taken, 0, __ATOMIC_RELEASE);
+}
+
+void sx_parallel(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg) {
+    if (count <= 0)
+        return;
+    if (grain < 1)
+        grain = 1;
+    struct job job = {run, body, arg, count, grain, count / grain + (count % grain != 0), 0};
+    sx_pool *pool = run->pool;
+    int64_t helpers = run->threads < job.chunks ? run->threads - 1 : job.chunks - 1;
+    if (helpers < 1 || pool == NULL || pool->limit == 0 || !take(pool)) {
+        int64_t next = 0;
+        claim_chunks(&job, &next);
+        return;
+    }
+    if (pool->workers < 0)
+        start_workers(pool);
+    if (helpers > pool->workers)
+        helpers = pool->workers;
+    job.mode = get_mode();
+    pool->job = job;
+    __atomic_store_n(&pool->next, 0, __ATOMIC_RELAXED);
+    uint32_t open = (uint32_t)helpers * SEAT;
+    __atomic_store_n(&pool->state, open, __ATOMIC_SEQ_CST);
+    wake_sleepers(pool, open);
+    claim_chunks(&pool->job, &pool->next);
+    await_workers(pool);
+    give_back(pool);
+}
+
+static pthread_mutex_t neighbourhood = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static sx_pool *first_pool;
+
+static void lock_pools(void) {
+    pthread_mutex_lock(&neighbourhood);
+}
+
+static void unlock_pools(void) {
+    pthread_mutex_unlock(&neighbourhood);
+}
+
+static void rest(sx_pool *pool) {
+    pool->state = 0;
+    pool->taken = 0;
+    pool->sleepers = 0;
+    pool->workers = -1;
+}
+
+/* The child of a fork has one thread. Whatever the others were doing, their pools are at rest. */
+static void rest_pools(void) {
+    neighbourhood = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+#ifndef SX_FUTEX
+    bed = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    bell = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+#endif
+    for (sx_pool *pool = first_pool; pool != NULL; pool = pool->neighbour)
+        rest(pool);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(lock_pools, unlock_pools, rest_pools);
+}
+
+sx_pool *sx_pool_create(int32_t threads, int64_t spin) {
+    void *memory;
+    int32_t limit = threads < 1 ? 0 : threads - 1 < MOST_WORKERS ? threads - 1 : MOST_WORKERS;
+    if (posix_memalign(&memory, LINE, sizeof(sx_pool)) != 0)
+        return NULL;
+    sx_pool *pool = memory;
+    *pool = (sx_pool){.limit = limit, .spin = spin};
+    pool->threads = calloc((size_t)limit + 1, sizeof *pool->threads);
+    if (pool->threads == NULL) {
+        free(pool);
+        return NULL;
+    }
+    rest(pool);
+    pthread_once(&once, watch_forks);
+    lock_pools();
+    pool->neighbour = first_pool;
+    first_pool = pool;
+    unlock_pools();
+    return pool;
+}
+
+void sx_pool_destroy(sx_pool *pool) {
+    __atomic_fetch_or(&pool->state, QUIT, __ATOMIC_SEQ_CST);
+    wake(&pool->state, MOST_WORKERS);
+    for (int32_t i = 0; i < pool->workers; i++)
+        pthread_join(pool->threads[i], NULL);
+    lock_pools();
+    sx_pool **link = &first_pool;
+    while (*link != pool)
+        link = &(*link)->neighbour;
+    *link = pool->neighbour;
+    unlock_pools();
+    free(pool->threads);
+    free(pool);
+}
