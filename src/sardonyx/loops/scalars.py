@@ -1,0 +1,253 @@
+"""What each operation and each conversion means, on single values.
+
+    type            its value here      arithmetic
+    bool            bool                exact
+    i8 … u64        int                 exact, then wrapped to the type's width
+    f32, f64        numpy's scalar      + - * / of the type itself; the rest in float64, rounded once
+    f16, bf16       numpy's scalar      none: they are converted
+
+Compiled code may differ from the functions that are rounded once by the few units in the last place
+that docs/numerics.md grants, and in nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from sardonyx.loops.nodes import Dtype
+from sardonyx.loops.operations import FLOATS, INTEGERS, SIGNED, SMALL_FLOATS
+
+__all__ = ["NUMPY_TYPES", "Function", "constant", "conversion", "function"]
+
+Function: TypeAlias = Callable[..., Any]
+
+NUMPY_TYPES: dict[Dtype, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "u8": np.dtype(np.uint8),
+    "u16": np.dtype(np.uint16),
+    "u32": np.dtype(np.uint32),
+    "u64": np.dtype(np.uint64),
+    "bool": np.dtype(np.bool_),
+}
+
+
+def constant(value: float, dtype: Dtype) -> Any:
+    """A number of the source text as a value of the type."""
+    if dtype == "bool":
+        return bool(value)
+    return int(value) if dtype in INTEGERS else NUMPY_TYPES[dtype].type(value)
+
+
+def function(op: str, dtype: Dtype) -> Function:
+    """The operation on operands of this type."""
+    if op in COMPARISONS:
+        return COMPARISONS[op]
+    if dtype == "bool":
+        return LOGIC[op]
+    if dtype in INTEGERS:
+        return _integer_function(op, dtype)
+    if op in NATIVE_FLOAT:
+        return NATIVE_FLOAT[op]
+    exact = FLOAT_FUNCTIONS[op]
+    if dtype == "f64":
+        return exact
+    single, double = np.float32, np.float64
+    if op in BINARY_FLOAT:
+        return lambda a, b: single(exact(double(a), double(b)))
+    return lambda x: single(exact(double(x)))
+
+
+COMPARISONS: dict[str, Function] = {
+    "eq": lambda a, b: bool(a == b),
+    "ne": lambda a, b: bool(a != b),
+    "lt": lambda a, b: bool(a < b),
+    "le": lambda a, b: bool(a <= b),
+    "gt": lambda a, b: bool(a > b),
+    "ge": lambda a, b: bool(a >= b),
+}
+LOGIC: dict[str, Function] = {
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.not_,
+}
+
+# Floats
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    """NaN if either is; +0 is above -0, which numpy leaves to the order of its operands."""
+    return a + b if a == b == 0 else np.maximum(a, b)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    return -(-a - b) if a == b == 0 else np.minimum(a, b)
+
+
+def _sigmoid(x: Any) -> Any:
+    # The exponential of a number that is not positive never overflows.
+    small = np.exp(-abs(x))
+    return (1.0 if x >= 0 else small) / (1.0 + small)
+
+
+NATIVE_FLOAT: dict[str, Function] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "abs": operator.abs,
+    "max": _maximum,
+    "min": _minimum,
+    "sign": np.sign,  # NaN for NaN, +0 for -0
+    "isnan": lambda x: bool(x != x),
+    "isinf": lambda x: bool(abs(x) == np.inf),
+}
+BINARY_FLOAT = frozenset({"pow", "fmod", "mod"})
+FLOAT_FUNCTIONS: dict[str, Function] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "erf": lambda x: np.float64(math.erf(x)),
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "fmod": np.fmod,  # the sign of the dividend
+    "log": np.log,
+    "log1p": np.log1p,
+    "mod": np.remainder,  # the sign of the divisor, also of a zero
+    "pow": np.power,
+    "round": np.rint,  # half to even
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "sigmoid": _sigmoid,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "softplus": lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-abs(x))),
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "trunc": np.trunc,
+}
+
+# Integers
+
+
+def _bits(dtype: Dtype) -> int:
+    return 8 * NUMPY_TYPES[dtype].itemsize
+
+
+def _wrap(dtype: Dtype) -> Callable[[int], int]:
+    bits = _bits(dtype)
+    mask = (1 << bits) - 1
+    if dtype not in SIGNED:
+        return lambda x: x & mask
+    half = 1 << (bits - 1)
+    return lambda x: ((x + half) & mask) - half
+
+
+def _integer_function(op: str, dtype: Dtype) -> Function:
+    if op in EXACT_INTEGER:
+        return EXACT_INTEGER[op]
+    wrap, bits = _wrap(dtype), _bits(dtype)
+    if op == "pow":
+        return lambda x, n: wrap(_power(x, n, bits))
+    if op == "shl":
+        return lambda x, by: wrap(x << by) if 0 <= by < bits else 0
+    if op == "shr":
+        return lambda x, by: x >> (by if 0 <= by < bits else bits)
+    exact = WRAPPED_INTEGER[op]
+    return lambda *args: wrap(exact(*args))
+
+
+def _quotient(a: int, b: int) -> int:
+    """Truncated. A kernel refuses to divide by zero before it divides; here it gives 0."""
+    if b == 0:
+        return 0
+    return abs(a) // abs(b) if (a < 0) == (b < 0) else -(abs(a) // abs(b))
+
+
+def _remainder(a: int, b: int) -> int:
+    """With the sign of the dividend."""
+    return a - b * _quotient(a, b) if b else 0
+
+
+def _power(x: int, n: int, bits: int) -> int:
+    if n >= 0:
+        return pow(x, n, 1 << bits)
+    if abs(x) != 1:
+        return 0  # truncated; a kernel refuses 0 to a negative power before it asks
+    return x if n % 2 else 1
+
+
+EXACT_INTEGER: dict[str, Function] = {
+    "max": max,
+    "min": min,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "sign": lambda x: (x > 0) - (x < 0),
+    "fmod": _remainder,
+    "mod": lambda a, b: a % b if b else 0,
+}
+WRAPPED_INTEGER: dict[str, Function] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": _quotient,
+    "neg": operator.neg,
+    "abs": abs,
+    "not": operator.invert,
+}
+
+# Conversions
+
+
+def conversion(source: Dtype, target: Dtype) -> Function:
+    """A value of one type as a value of another, by the table of docs/numerics.md."""
+    if target == "bool":
+        return lambda x: bool(x != 0)  # NaN is true
+    if target in INTEGERS:
+        wrap = _wrap(target)
+        return _saturating(target) if source in FLOATS | SMALL_FLOATS else lambda x: wrap(int(x))
+    to_type = NUMPY_TYPES[target].type
+    if source in FLOATS | SMALL_FLOATS:
+        return to_type
+    # numpy rounds its own integers once, but goes from Python's to float32 through float64.
+    from_type = NUMPY_TYPES[source].type
+    if target == "bf16":
+        return lambda x: to_type(np.float32(from_type(x)))
+    return lambda x: to_type(from_type(x))
+
+
+def _saturating(target: Dtype) -> Function:
+    ends = np.iinfo(NUMPY_TYPES[target])
+    low, high = int(ends.min), int(ends.max)
+
+    def convert(x: Any) -> int:
+        wide = float(x)
+        if wide != wide:
+            return 0
+        if math.isinf(wide):
+            return high if wide > 0 else low
+        return min(max(int(wide), low), high)
+
+    return convert
