@@ -67,7 +67,7 @@ def _rows(found: Diagnosis) -> dict[str, str]:
         "cores": f"{cores.usable} usable of {cores.total}"
         + (f" ({', '.join(limits)})" if limits else ""),
         "memory": _memory(memory.usable, memory.total, memory.limit),
-        "compiler": " ".join(compiler.command) or f"none ({compiler.origin})",
+        "compiler": f"{compiler.name} (from {compiler.origin})" if compiler.name else "none",
         "cache": f"{cache.path} ({'exists' if cache.exists else 'will be made when needed'})",
         "libraries": ", ".join(f"{lib.name} {lib.version or 'MISSING'}" for lib in found.libraries),
         "extras": ", ".join(extras) or "none",

@@ -1,19 +1,17 @@
-"""What this machine can do, and what Sardonyx finds on it. Quick: nothing heavy is imported or run."""
+"""What this machine can do, and what Sardonyx finds on it. Quick: nothing heavy is imported, and only the compiler is asked for its version."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import platform
-import shutil
-import stat
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sardonyx.backends.c.toolchain import find_toolchain
+from sardonyx.errors import ToolchainError
 from sardonyx.options import Environment, read_environment
 from sardonyx.runtime.machine import (
     ROOT,
@@ -26,6 +24,7 @@ from sardonyx.runtime.machine import (
     usable_cores,
     usable_memory,
 )
+from sardonyx.runtime.private_folder import distrust, forbids_execution
 
 __all__ = ["CacheFolder", "Compiler", "Cores", "Diagnosis", "Library", "Memory", "diagnose"]
 
@@ -62,11 +61,12 @@ class Memory:
 
 @dataclass(frozen=True)
 class Compiler:
-    """The C compiler that native code would be built with."""
+    """The C compiler that native code is built with. `problem` says why there is none, "" when there is."""
 
     command: tuple[str, ...]
-    found: bool
+    name: str
     origin: str
+    problem: str
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,10 @@ class Diagnosis:
         missing = [f"{lib.name} is not installed." for lib in self.libraries if lib.version is None]
         if self.cache.problem:
             missing.append(f"The cache folder {self.cache.path} {self.cache.problem}")
-        if self.compiler.command and not self.compiler.found:
-            missing.append(f"SARDONYX_CC names {self.compiler.command[0]!r}, which is not found.")
+        if self.compiler.problem:
+            missing.append(
+                f"{self.compiler.problem} Until then models run on the reference backend."
+            )
         return tuple(missing)
 
     @property
@@ -158,36 +160,28 @@ def _memory(root: Path) -> Memory:
 
 
 def _compiler(settings: Environment) -> Compiler:
-    if settings.compiler is not None:
-        found = shutil.which(settings.compiler[0]) is not None
-        return Compiler(settings.compiler, found, "SARDONYX_CC")
-    if importlib.util.find_spec("ziglang") is not None:
-        return Compiler((sys.executable, "-m", "ziglang", "cc"), True, "ziglang")
-    return Compiler((), False, "not needed by the reference backend")
+    origin = "ziglang" if settings.compiler is None else "SARDONYX_CC"
+    try:
+        found = find_toolchain(settings)
+    except ToolchainError as error:
+        return Compiler(settings.compiler or (), "", origin, str(error))
+    return Compiler(found.argv, found.name, origin, "")
 
 
 def _cache(folder: Path) -> CacheFolder:
     """A folder is usable when it is ours alone to write, or can be made."""
     try:
-        status = folder.stat()
+        problem = distrust(folder)
+        if not problem and not os.access(folder, os.W_OK):
+            problem = "is not writable."
+        if not problem and forbids_execution(folder):
+            problem = "is on a disk that is mounted noexec: no code can be loaded from it."
     except FileNotFoundError:
         above = next((p for p in folder.parents if p.exists()), None)
         writable = above is not None and above.is_dir() and os.access(above, os.W_OK)
         return CacheFolder(str(folder), False, "" if writable else "cannot be made here.")
     except OSError as error:
         return CacheFolder(str(folder), False, f"cannot be looked at: {error.strerror}.")
-    if not stat.S_ISDIR(status.st_mode):
-        problem = "is not a folder."
-    elif hasattr(os, "getuid") and status.st_uid != os.getuid():
-        problem = f"belongs to another user (uid {status.st_uid}); what is in it cannot be trusted."
-    elif status.st_mode & stat.S_IWOTH:
-        problem = (
-            f"is writable by everybody (mode {stat.S_IMODE(status.st_mode):o}); run chmod 700."
-        )
-    elif not os.access(folder, os.W_OK):
-        problem = "is not writable."
-    else:
-        problem = ""
     return CacheFolder(str(folder), True, problem)
 
 

@@ -152,12 +152,15 @@ def test_libraries_are_found_without_importing_them() -> None:
 
 def test_a_compiler_of_the_users_choice(tmp_path: Path) -> None:
     found = diagnose(environment=Environment(tmp_path, compiler=("no-such-cc", "-O2")))
-    assert not found.compiler.found
+    assert found.compiler.name == ""
     assert any("no-such-cc" in problem for problem in found.problems)
     tool = tmp_path / "mycc"
-    tool.write_text("")
+    tool.write_text("#!/bin/sh\necho mycc 1.0\n")
     tool.chmod(0o755)
-    assert diagnose(environment=Environment(tmp_path, compiler=(str(tool),))).compiler.found
+    found = diagnose(environment=Environment(tmp_path, compiler=(str(tool),)))
+    assert found.compiler.name == "mycc 1.0"
+    assert found.compiler.origin == "SARDONYX_CC"
+    assert found.problems == ()
 
 
 def test_cache_folders(tmp_path: Path) -> None:
@@ -173,6 +176,8 @@ def test_cache_folders(tmp_path: Path) -> None:
     shared.mkdir()
     shared.chmod(0o777)
     assert "writable by everybody" in problem(shared)
+    shared.chmod(0o770)
+    assert "writable by its group" in problem(shared)
 
 
 def test_a_cache_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

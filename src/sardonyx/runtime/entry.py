@@ -1,0 +1,100 @@
+"""One file of the cache, named by the digest of its content: how it is made, and whether it still is what it was."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["DIGEST", "drop", "is_sound", "move_into", "seal"]
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+_ATTEMPTS = 3  # another process may clear the cache meanwhile
+
+
+def is_sound(path: Path, *, by_date: bool) -> bool:
+    """Whether a file is ours and what its name says. A file that is not is removed."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        opened = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            drop(path)
+        return False
+    with os.fdopen(opened, "rb", buffering=0) as file:
+        status = os.fstat(opened)
+        sound = (
+            stat.S_ISREG(status.st_mode)
+            and status.st_uid == os.getuid()
+            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and DIGEST.fullmatch(path.name) is not None
+        )
+        date = _date_of(path.name) if sound else 0
+        if sound and not (by_date and status.st_mtime_ns == date):
+            sound = _hash(file.fileno()) == path.name
+        if sound:
+            with suppress(OSError):  # a read-only disk
+                os.utime(opened, ns=(time.time_ns(), date))
+    if not sound:
+        drop(path)
+    return sound
+
+
+def seal(path: Path, *, durable: bool) -> str:
+    """The digest of a finished file, which nobody writes to any more."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(opened, 0o400)
+        if durable:  # what is trusted by date must be on the disk before it has its name
+            os.fsync(opened)
+        digest = _hash(opened)
+        os.utime(opened, ns=(time.time_ns(), _date_of(digest)))
+        return digest
+    finally:
+        os.close(opened)
+
+
+def move_into(temporary: Path, folder: Path, digest: str) -> Path:
+    for attempt in range(_ATTEMPTS):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.replace(folder / digest)
+            return folder / digest
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            drop(folder / digest)
+            if not folder.is_dir() or folder.is_symlink():
+                drop(folder)
+        except FileNotFoundError:
+            if attempt == _ATTEMPTS - 1 or not temporary.exists():
+                raise
+    raise OSError(errno.EIO, "another process keeps changing it", str(folder))
+
+
+def _hash(opened: int) -> str:
+    digest = hashlib.sha256()
+    buffer = bytearray(1 << 20)
+    view = memoryview(buffer)
+    offset = 0
+    while size := os.preadv(opened, [buffer], offset):
+        digest.update(view[:size])
+        offset += size
+    return digest.hexdigest()
+
+
+def _date_of(digest: str) -> int:
+    """A date in the year 2000 that stands for a digest, in nanoseconds; every file system keeps even seconds."""
+    return (946_684_800 + 2 * (int(digest[:6], 16) % 15_000_000)) * 1_000_000_000
+
+
+def drop(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()

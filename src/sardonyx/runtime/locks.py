@@ -1,0 +1,50 @@
+"""Locks that are files: held through a descriptor, so that the system frees what a dead process held."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+__all__ = ["acquire", "release", "remove_if_free"]
+
+
+def acquire(path: Path) -> int | None:
+    """A descriptor that holds the lock, or None where there are no locks. Closing it lets go."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            opened = os.open(path, flags, 0o600)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(opened), path.stat()):
+                return opened
+        except FileNotFoundError:
+            pass  # its last holder removed it
+        except OSError:
+            os.close(opened)
+            return None
+        os.close(opened)
+
+
+def release(path: Path, held: int) -> None:
+    """Let go. The file goes first: whoever waits for it sees that it is gone, and takes a new one."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass  # the folder has become read-only: the file stays, and is free
+    finally:
+        os.close(held)
+
+
+def remove_if_free(path: Path) -> None:
+    """Remove a lock that nobody holds; an `OSError` if somebody does."""
+    opened = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(opened)
