@@ -1,0 +1,56 @@
+/* Float operations that need no approximation: exact, or rounded once. For f32 and f64 alike. */
+#ifndef SX_FLOAT_BASICS_H
+#define SX_FLOAT_BASICS_H
+
+#include "types.h"
+
+#ifndef __has_builtin
+#define __has_builtin(name) 0
+#endif
+
+#if __has_builtin(__builtin_elementwise_maximum)
+/* One instruction on Arm, and a reduction that clang knows. */
+#define SX_MAXIMUM(a, b, nan) __builtin_elementwise_maximum(a, b)
+#define SX_MINIMUM(a, b, nan) __builtin_elementwise_minimum(a, b)
+#else
+#define SX_MAXIMUM(a, b, nan) \
+    ((a) != (a) || (b) != (b) ? (nan) : (a) > (b) ? (a) : (a) < (b) || __builtin_signbit(a) ? (b) : (a))
+#define SX_MINIMUM(a, b, nan) \
+    ((a) != (a) || (b) != (b) ? (nan) : (a) < (b) ? (a) : (a) > (b) || !__builtin_signbit(a) ? (b) : (a))
+#endif
+
+/* S is the suffix of the builtins: f for float, none for double.
+ *   round   half to even, the rounding mode that every process starts with
+ *   sign    -1, 0 or 1; NaN for NaN, +0 for -0
+ *   fmod    the sign of a
+ *   mod     the sign of b, also of a zero; numerics.md has the table
+ *   max     NaN if either is; +0 is above -0 */
+#define SX_FLOAT_BASICS(t, T, S)                                                                   \
+    static inline T sx_neg_##t(T x) { return -x; }                                                 \
+    static inline T sx_abs_##t(T x) { return __builtin_fabs##S(x); }                               \
+    static inline T sx_floor_##t(T x) { return __builtin_floor##S(x); }                            \
+    static inline T sx_ceil_##t(T x) { return __builtin_ceil##S(x); }                              \
+    static inline T sx_trunc_##t(T x) { return __builtin_trunc##S(x); }                            \
+    static inline T sx_round_##t(T x) { return __builtin_rint##S(x); }                             \
+    static inline T sx_sqrt_##t(T x) { return __builtin_sqrt##S(x); }                              \
+    static inline T sx_rsqrt_##t(T x) { return 1 / __builtin_sqrt##S(x); }                         \
+    static inline sx_bool sx_isnan_##t(T x) { return x != x; }                                     \
+    static inline sx_bool sx_isinf_##t(T x) { return __builtin_fabs##S(x) == (T)__builtin_inf(); } \
+    static inline T sx_sign_##t(T x) { return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }           \
+    static inline T sx_max_##t(T a, T b) { return SX_MAXIMUM(a, b, a + b); }                       \
+    static inline T sx_min_##t(T a, T b) { return SX_MINIMUM(a, b, a + b); }                       \
+    static inline T sx_fmod_##t(T a, T b) { return __builtin_fmod##S(a, b); }                      \
+    static inline T sx_mod_##t(T a, T b) {                                                         \
+        T rest = __builtin_fmod##S(a, b);                                                          \
+        T moved = (b < 0) != (rest < 0) ? rest + b : rest;                                         \
+        return rest == 0 ? __builtin_copysign##S((T)0, b) : moved;                                 \
+    }
+
+SX_FLOAT_BASICS(f32, float, f)
+SX_FLOAT_BASICS(f64, double, )
+
+#undef SX_FLOAT_BASICS
+#undef SX_MAXIMUM
+#undef SX_MINIMUM
+
+#endif

@@ -1,0 +1,126 @@
+/* Elementary functions of float32 in float32: what networks call a million times a run.
+ *
+ * No function here branches, loads a table or calls a library: clang turns a plain loop over them
+ * into vector code. Errors are measured in docs/numerics.md. Subnormal results are right unless the
+ * thread flushes them.
+ */
+#ifndef SX_FLOAT_MATH_H
+#define SX_FLOAT_MATH_H
+
+#include "polynomials.h"
+#include "types.h"
+
+#define SX_INF __builtin_inff()
+#define SX_NAN __builtin_nanf("")
+/* ln 2 in two pieces: the first has 15 bits, so that its product with an exponent is exact. */
+#define SX_LN2_HIGH 0x1.62e4p-1f
+#define SX_LN2_LOW 0x1.7f7d1cp-20f
+/* Added to a number below 2^22, it leaves the nearest integer in the low bits. */
+#define SX_ROUNDER 0x1.8p23f
+
+/* 2^n for -126 <= n <= 127. */
+static inline float sx_power_of_two(int32_t n) { return sx_from_bits_f32((uint32_t)(n + 127) << 23); }
+
+/* y * 2^n for |n| <= 252: in two steps, since 2^n itself may not be a float. */
+static inline float sx_scale(float y, int32_t n) {
+    int32_t half = n >> 1;
+    return y * sx_power_of_two(half) * sx_power_of_two(n - half);
+}
+
+/* x = n * ln 2 + r with |r| <= ln 2 / 2; returns r. A NaN stays in r; its n is 0. */
+static inline float sx_exp_reduce(float x, int32_t *n) {
+    float shifted = x * 0x1.715476p+0f + SX_ROUNDER;
+    float whole = shifted - SX_ROUNDER;
+    *n = x == x ? (int32_t)(sx_bits_f32(shifted) - sx_bits_f32(SX_ROUNDER)) : 0;
+    float rest = x - whole * SX_LN2_HIGH;
+    return rest - whole * SX_LN2_LOW;
+}
+
+static inline float sx_exp_f32(float x) {
+    /* Past these ends the result is infinite or zero; a NaN compares false and passes. */
+    float inside = x > 89.0f ? 89.0f : x;
+    inside = inside < -104.0f ? -104.0f : inside;
+    int32_t n;
+    float r = sx_exp_reduce(inside, &n);
+    return sx_scale(1.0f + (r + r * r * sx_poly_exp(r)), n);
+}
+
+/* e^x - 1 = 2^n * ((e^r - 1) + (1 - 2^-n)) */
+static inline float sx_expm1_f32(float x) {
+    float inside = x > 89.0f ? 89.0f : x;
+    inside = inside < -18.0f ? -18.0f : inside; /* -1 from here on */
+    int32_t n;
+    float r = sx_exp_reduce(inside, &n);
+    float inverse = sx_power_of_two(n > 60 ? -60 : -n); /* nothing beside 1 in either case */
+    float y = sx_scale((r + r * r * sx_poly_exp(r)) + (1.0f - inverse), n);
+    return x == 0 ? x : y; /* -0 */
+}
+
+/* x = 2^e * m with sqrt(1/2) <= m < sqrt(2); returns m. For positive, normal x. */
+static inline float sx_log_reduce(float x, int32_t *e) {
+    uint32_t bits = sx_bits_f32(x);
+    *e = (int32_t)(bits - 0x3f3504f3u) >> 23;
+    return sx_from_bits_f32(bits - ((uint32_t)*e << 23));
+}
+
+/* e * ln 2 + log(1 + f) */
+static inline float sx_log_assemble(float e, float f) {
+    float square = f * f;
+    float tail = f * square * sx_poly_log(f) - 0.5f * square;
+    return e * SX_LN2_HIGH + (f + (tail + e * SX_LN2_LOW));
+}
+
+static inline float sx_log_f32(float x) {
+    int subnormal = x < 0x1p-126f;
+    int32_t e;
+    float m = sx_log_reduce(subnormal ? x * 0x1p23f : x, &e);
+    float y = sx_log_assemble((float)(e - (subnormal ? 23 : 0)), m - 1.0f);
+    y = x < SX_INF ? y : x; /* NaN, infinity */
+    y = x == 0 ? -SX_INF : y;
+    return x < 0 ? SX_NAN : y;
+}
+
+static inline float sx_log1p_f32(float x) {
+    float sum = 1.0f + x;
+    /* What the sum lost in rounding; exact when taken from the larger operand. */
+    float lost = x >= 1.0f ? 1.0f - (sum - x) : x - (sum - 1.0f);
+    int32_t e;
+    float m = sx_log_reduce(sum, &e);
+    /* 1 + x = sum + lost = 2^e * (m + lost * 2^-e); past 2^60 nothing of `lost` is seen. */
+    float f = (m - 1.0f) + lost * sx_power_of_two(e > 60 ? -60 : -e);
+    float y = sx_log_assemble((float)e, f);
+    y = x < SX_INF ? y : x;
+    y = x == -1.0f ? -SX_INF : y;
+    y = x < -1.0f ? SX_NAN : y;
+    return x == 0 ? x : y; /* -0 */
+}
+
+/* A polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel. */
+static inline float sx_tanh_f32(float x) {
+    float a = __builtin_fabsf(x), square = x * x;
+    float small = a + a * square * sx_poly_tanh(square);
+    float large = 1.0f - 2.0f / (sx_exp_f32(2.0f * a) + 1.0f);
+    return __builtin_copysignf(a < 0.625f ? small : large, x);
+}
+
+/* A polynomial near 0; further out, 1 - e^-P, whose errors shrink with the second term. */
+static inline float sx_erf_f32(float x) {
+    float a = __builtin_fabsf(x);
+    float small = a + a * sx_poly_erf(a * a);
+    float end = a > 3.95f ? 3.95f : a; /* 1 from here on */
+    float large = 1.0f - sx_exp_f32(-sx_poly_erfc(end));
+    return __builtin_copysignf(a < 0.92f ? small : large, x);
+}
+
+/* 1 / (1 + e^-x), from e^-|x|, which never overflows. */
+static inline float sx_sigmoid_f32(float x) {
+    float e = sx_exp_f32(-__builtin_fabsf(x));
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
+static inline float sx_softplus_f32(float x) {
+    return (x > 0 ? x : 0.0f) + sx_log1p_f32(sx_exp_f32(-__builtin_fabsf(x)));
+}
+
+#endif
