@@ -17,7 +17,7 @@ import ziglang
 from numpy.typing import NDArray
 
 import sardonyx.backends.c
-from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE
 
 SUPPORT = Path(sardonyx.backends.c.__file__).parent / "support"
 ZIG = Path(ziglang.__file__).parent / "zig"

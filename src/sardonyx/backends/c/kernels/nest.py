@@ -68,6 +68,7 @@ class Nest:
         locals: C text of what `fill` needs once a task function.
         fill: C text that sets rows[s][r] for s in [s0, s0 + segments), r in [0, taken), from value
             k0 of the segment on; tile rows are m, m + 1, …
+        merged: `fill` lays the segments of a block end to end behind rows[0][r].
     """
 
     family: TileFamily
@@ -80,6 +81,7 @@ class Nest:
     panels_of: str
     fill: str
     locals: str = ""
+    merged: bool = False
     column_of: str = "column"
     batch_of: str = "b"
 
@@ -93,7 +95,8 @@ def choose_blocks(nest: Nest) -> Blocks:
         parts = -(-nest.depth // _DEPTH)
         segments, depth, in_parts = 1, -(-nest.depth // parts // 4) * 4, True
     else:
-        segments = min(nest.segments, _TAPS, max(1, _DEPTH // max(1, nest.depth)))
+        most = _DEPTH if nest.merged else _TAPS
+        segments = min(nest.segments, most, max(1, _DEPTH // max(1, nest.depth)))
         depth, in_parts = max(1, nest.depth), segments < nest.segments
     columns = min(max(_BLOCK // (segments * depth), _COLUMNS[0]), _COLUMNS[1])
     if isinstance(nest.width, int):
@@ -120,11 +123,12 @@ def nest_functions(nest: Nest) -> str:
     sums = pitch * tile.rows * (blocks.tiles if blocks.in_parts else 1)
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
     stored = C_TYPE[family.b]
+    run = "1, segments * kc" if nest.merged else "segments, kc"
     call = tile_call(
         family,
         counts,
         "taken",
-        f"rows, segments, kc, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, s0 == 0 && k0 == 0",
+        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, s0 == 0 && k0 == 0",
     )
     return f"""\
 {SUPPORT}
@@ -143,7 +147,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const int64_t tiles = sx_pieces(height, {tile.rows}), panels = sx_pieces(width, {tile.columns});
     const int64_t shortest = height / tiles, taller = height % tiles;
     const int64_t stride = {nest.segments} * depth * {tile.columns};
-    const {value} *rows[{blocks.segments}][{tile.rows}];
+    const {value} *rows[{1 if nest.merged else blocks.segments}][{tile.rows}];
     __attribute__((aligned(64))) {value} acc[{sums}];
 {_indent(nest.locals, 4)}    (void)n;
     for (int64_t task = begin; task < end; task++) {{

@@ -1,0 +1,252 @@
+"""Convolution as a product of matrices that is never laid out: an output pixel is a row of A.
+
+    activations [images, spatial…, channels]     channels last
+    weights     packed[groups][OC/NR][taps · IC/groups][NR]     packing.pack_conv
+
+K is cut into segments, and every row of a tile has a pointer for every segment:
+
+    wide    a segment is one tap of the kernel; the pointer is into the activations, or at a row of
+            zeros where the tap falls into the padding
+    narrow  few channels (the first layer has 3): a tap is too short a run. Taps along the last axis
+            lie side by side in memory, so a segment is a whole row of the kernel, copied to the stack
+            with zeros for the padding
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from sardonyx.backends.c.kernels.elements import C_TYPE, value_reader
+from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.nest import Extent, Nest, choose_blocks, launch, nest_functions
+from sardonyx.backends.c.kernels.tile import TileFamily
+
+_NARROW = 16  # channels: with fewer, finding a tap costs more than copying it
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a kernel moves over an image of one to three dimensions; one number an axis.
+
+    Sizes of images may be C text over the kernel's size symbols.
+    """
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads_begin: tuple[int, ...]
+    input: tuple[Extent, ...]
+    output: tuple[Extent, ...]
+
+    @property
+    def pixels(self) -> Extent:
+        """Output pixels of an image."""
+        if all(isinstance(size, int) for size in self.output):
+            return prod(size for size in self.output if isinstance(size, int))
+        return " * ".join(f"(int64_t)({size})" for size in self.output)
+
+
+@dataclass(frozen=True)
+class ConvSpec:
+    """`a` and `b` are the element types of activations and packed weights."""
+
+    images: Extent
+    channels: int
+    filters: int
+    window: Window
+    groups: int = 1
+    a: str = "f32"
+    b: str = "f32"
+
+
+def conv(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
+    """C text of the convolution as a static function.
+
+    static void <name>(sx_run *run, const struct env *env, const void *a, const void *b,
+                       void *scratch, const int64_t *n)
+
+    The epilogue's row is a pixel of an image: (image, pixel, filter, count). `scratch` is not used.
+    """
+    family = TileFamily(name, isa, spec.b)
+    wide = spec.a == family.dtype and spec.channels // spec.groups >= _NARROW
+    nest = _wide(spec, family, epilogue) if wide else _narrow(spec, family, epilogue)
+    body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
+    return f"""\
+{_constants(spec, family, nest)}
+{nest_functions(nest)}
+static void {name}(
+    sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
+    (void)scratch, (void)n;
+    struct {name}_job job = {{env, a, b, n, 1, 1}};
+{body}}}
+"""
+
+
+def _nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
+    """What both ways share; the segments are single taps."""
+    groups, filters = spec.groups, spec.filters // spec.groups
+    return Nest(
+        family=family,
+        epilogue=epilogue,
+        height=spec.window.pixels,
+        width=filters,
+        batch=spec.images if groups == 1 else f"({spec.images}) * {groups}",
+        segments=prod(spec.window.kernel),
+        depth=spec.channels // groups,
+        panels_of=f"b % {groups} * panels * stride",
+        fill="",
+        batch_of=f"b / {groups}",
+        column_of=f"b % {groups} * {filters} + column",
+    )
+
+
+def _wide(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
+    value, window = C_TYPE[family.dtype], spec.window
+    axes = range(len(window.kernel))
+    fill = f"""\
+{_corner(spec, value)}
+    for (int64_t s = 0; s < segments; s++) {{
+        {_position(family.name, list(axes))}
+        const int32_t inside = {_inside(list(axes))};
+        rows[s][r] = inside ? image + {_offset(list(axes))} * {spec.channels} + k0 : {family.name}_zeros;
+    }}
+}}
+"""
+    return replace(_nest(spec, family, epilogue), fill=fill, locals=_sizes(window))
+
+
+def _narrow(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
+    nest = replace(_nest(spec, family, epilogue), merged=True)
+    if not _row_segments(spec):
+        return _copied(spec, nest, axes=len(spec.window.kernel), lowest="0", highest="depth")
+    last = len(spec.window.kernel) - 1
+    taps, depth = prod(spec.window.kernel[:-1]), spec.window.kernel[-1] * spec.channels
+    return _copied(
+        spec,
+        replace(nest, segments=taps, depth=depth),
+        axes=last,
+        lowest=f"-p{last} * {spec.channels}",
+        highest=f"(size{last} - p{last}) * {spec.channels}",
+    )
+
+
+def _row_segments(spec: ConvSpec) -> bool:
+    """Whether taps along the last axis lie side by side."""
+    return spec.window.dilations[-1] == 1 and spec.groups == 1
+
+
+def _copied(spec: ConvSpec, nest: Nest, axes: int, lowest: str, highest: str) -> Nest:
+    """Segments copied to the stack: `axes` of the kernel are stepped through, the rest is one run."""
+    name, window = nest.family.name, spec.window
+    value, stored = C_TYPE[nest.family.dtype], C_TYPE[spec.a]
+    blocks = choose_blocks(nest)
+    every = list(range(len(window.kernel)))
+    stepped = every[:axes]
+    outside = f"if (!({_inside(stepped)}))\n            low = high = k0;" if stepped else ""
+    fill = f"""\
+{_corner(spec, stored)}
+    rows[0][r] = copied[r];
+    for (int64_t s = 0; s < segments; s++) {{
+        {_position(name, stepped)}
+        {"".join(f"const int64_t i{axis} = p{axis};" for axis in every[axes:])}
+        int64_t low = {lowest}, high = {highest};
+        low = low < k0 ? k0 : sx_least(low, k0 + kc);
+        high = high < low ? low : sx_least(high, k0 + kc);
+        {outside}
+        {name}_copy(copied[r] + s * kc, image + {_offset(every)} * {spec.channels}, k0, kc, low, high);
+    }}
+}}
+"""
+    buffer = f"{value} copied[{nest.family.tile.rows}][{blocks.segments * blocks.depth}];\n"
+    return replace(nest, fill=fill, locals=_sizes(window) + buffer)
+
+
+def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
+    """Taps as steps along each axis; a row of zeros; how a segment is copied."""
+    window, name, value = spec.window, family.name, C_TYPE[family.dtype]
+    axes = len(window.kernel)
+    stepped = axes - 1 if nest.merged and _row_segments(spec) else axes
+    lines = []
+    for axis in range(stepped):
+        inner = prod(window.kernel[axis + 1 : stepped])
+        steps = [
+            str(tap // inner % window.kernel[axis] * window.dilations[axis])
+            for tap in range(nest.segments)
+        ]
+        lines.append(f"static const int32_t {name}_steps{axis}[] = {{{', '.join(steps)}}};")
+    if nest.merged:
+        lines.append(_copy_function(spec, family, nest))
+    else:
+        lines.append(f"static const {value} {name}_zeros[{choose_blocks(nest).depth}];")
+    return "\n".join(lines) + "\n"
+
+
+def _copy_function(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
+    """`<name>_copy`: values [k0, k0 + kc) of a segment; those outside [low, high) are zero."""
+    name, value, stored = family.name, C_TYPE[family.dtype], C_TYPE[spec.a]
+    if spec.a != family.dtype:
+        quick = ""
+    else:  # a size that the compiler knows makes a few loads and stores of it
+        quick = f"""
+    if (low == 0 && high == {nest.depth}) {{
+        __builtin_memcpy(to, from, {nest.depth} * sizeof *to);
+        return;
+    }}"""
+    return f"""\
+{value_reader(f"{name}_from", spec.a)}
+static inline void {name}_copy(
+    {value} *to, const {stored} *from, int64_t k0, int64_t kc, int64_t low, int64_t high) {{{quick}
+    for (int64_t k = k0; k < low; k++)
+        to[k - k0] = 0;
+    for (int64_t k = low; k < high; k++)
+        to[k - k0] = {name}_from_get(from + k);
+    for (int64_t k = high; k < k0 + kc; k++)
+        to[k - k0] = 0;
+}}
+"""
+
+
+def _sizes(window: Window) -> str:
+    """The image sizes as C variables: size0 … and out0 …."""
+    axes = range(len(window.kernel))
+    sizes = "".join(f"const int64_t size{d} = {window.input[d]};\n" for d in axes)
+    # The first output size is never divided by.
+    return sizes + "".join(f"const int64_t out{d} = {window.output[d]};\n" for d in list(axes)[1:])
+
+
+def _corner(spec: ConvSpec, element: str) -> str:
+    """The loop over a tile's rows: p0 … is where the first tap of the pixel's window lies."""
+    window, groups = spec.window, spec.groups
+    axes = len(window.kernel)
+    pixels = " * ".join(f"size{axis}" for axis in range(axes))
+    lines = [
+        f"const {element} *image = (const {element} *)job->a + b / {groups} * ({pixels}) * {spec.channels} + b % {groups} * {spec.channels // groups};",
+        "for (int64_t r = 0; r < taken; r++) {",
+        "    int64_t pixel = m + r;",
+    ]
+    for axis in reversed(range(axes)):
+        place = f"pixel % out{axis}" if axis else "pixel"
+        lines.append(
+            f"    const int64_t p{axis} = {place} * {window.strides[axis]} - {window.pads_begin[axis]};"
+        )
+        if axis:
+            lines.append(f"    pixel /= out{axis};")
+    return "\n".join(lines)
+
+
+def _position(name: str, axes: list[int]) -> str:
+    return " ".join(f"const int64_t i{d} = p{d} + {name}_steps{d}[s0 + s];" for d in axes)
+
+
+def _inside(axes: list[int]) -> str:
+    # One comparison does for both ends: a negative place is a huge unsigned one.
+    return " & ".join(f"((uint64_t)i{d} < (uint64_t)size{d})" for d in axes)
+
+
+def _offset(axes: list[int]) -> str:
+    """The pixel (i0, i1, …) as an offset in pixels."""
+    text = f"i{axes[0]}"
+    for axis in axes[1:]:
+        text = f"({text} * size{axis} + i{axis})"
+    return text
