@@ -372,6 +372,14 @@ static void rest_pools(void) {
         rest(pool);
 }
 
+/* glibc keeps pthread_atfork itself out of its shared library; this is what it calls (and what the
+ * Linux Standard Base names). The last argument would be the library to forget the handlers with:
+ * one with threads inside is never unloaded. */
+#ifdef __GLIBC__
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
+#define pthread_atfork(prepare, parent, child) __register_atfork(prepare, parent, child, NULL)
+#endif
+
 static void watch_forks(void) {
     pthread_atfork(lock_pools, unlock_pools, rest_pools);
 }
