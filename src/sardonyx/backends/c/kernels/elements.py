@@ -22,24 +22,28 @@ def sum_type(dtype: str) -> str:
     return "f64" if dtype == "f64" else "f32"
 
 
-def vector_reader(prefix: str, dtype: str, lanes: int) -> str:
-    """C text: `<prefix>_v`, a vector of sums, and `<prefix>_load(p)`, one from unaligned memory."""
+def vector_types(prefix: str, dtype: str, lanes: int) -> str:
+    """C text: `<prefix>_v`, a vector of sums, and `<prefix>_m`, one of `dtype` anywhere in memory."""
     total = sum_type(dtype)
     size, stored = lanes * BYTES[total], lanes * BYTES[dtype]
-    lines = [
-        f"typedef {C_TYPE[total]} {prefix}_v __attribute__((vector_size({size})));",
-        f"typedef {C_TYPE[dtype]} {prefix}_m __attribute__((vector_size({stored}), aligned({BYTES[dtype]}), may_alias));",
-    ]
+    return f"""\
+typedef {C_TYPE[total]} {prefix}_v __attribute__((vector_size({size})));
+typedef {C_TYPE[dtype]} {prefix}_m __attribute__((vector_size({stored}), aligned({BYTES[dtype]}), may_alias));
+"""
+
+
+def vector_reader(prefix: str, dtype: str, lanes: int) -> str:
+    """C text: the vector types, and `<prefix>_load(p)`, which reads and widens one."""
+    lines = vector_types(prefix, dtype, lanes)
     vector = f"*(const {prefix}_m *)p"
     if dtype == "f16":
         vector = f"__builtin_convertvector({vector}, {prefix}_v)"
     elif dtype == "bf16":
-        lines.append(f"typedef uint32_t {prefix}_u __attribute__((vector_size({size})));")
+        bits = lanes * BYTES["f32"]
+        lines += f"typedef uint32_t {prefix}_u __attribute__((vector_size({bits})));\n"
         vector = f"({prefix}_v)(__builtin_convertvector({vector}, {prefix}_u) << 16)"
-    lines.append(
-        f"static inline {prefix}_v {prefix}_load(const {C_TYPE[dtype]} *p) {{ return {vector}; }}"
-    )
-    return "\n".join(lines) + "\n"
+    head = f"static inline {prefix}_v {prefix}_load(const {C_TYPE[dtype]} *p)"
+    return f"{lines}{head} {{ return {vector}; }}\n"
 
 
 def value_reader(prefix: str, dtype: str) -> str:

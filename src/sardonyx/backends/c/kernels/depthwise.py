@@ -1,0 +1,269 @@
+"""Depthwise convolution: every channel by itself, many channels in a vector.
+
+activations [images, spatial…, channels]    weights [taps][filters]     packing.pack_depthwise
+
+task = (image, block of channels, line of output pixels along the last axis)
+    for every few pixels of the line           their windows overlap: inputs are used again
+        point columns[tap row][j] at what the windows cover; padding is a row of zeros
+        for every few vectors of channels
+            c[pixel][vector] += columns[tap row][pixel·stride + tap·dilation] * weights[tap]
+        epilogue, pixel by pixel
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from sardonyx.backends.c.kernels.conv import Window
+from sardonyx.backends.c.kernels.elements import (
+    C_TYPE,
+    sum_type,
+    value_reader,
+    vector_reader,
+    vector_types,
+)
+from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
+
+_CHANNELS = 512  # of a block: sums of a few pixels stay in the first-level cache
+_PIXELS = 4
+_UNROLLED = 8  # taps in a row of the kernel that are written out
+_TASK = 1 << 16  # multiplications worth a task of their own
+
+
+@dataclass(frozen=True)
+class DepthwiseSpec:
+    """`multiplier` filters for every channel; `a` and `b` are the types of activations and weights."""
+
+    images: Extent
+    channels: int
+    window: Window
+    multiplier: int = 1
+    a: str = "f32"
+    b: str = "f32"
+
+    @property
+    def filters(self) -> int:
+        return self.channels * self.multiplier
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What the text is made of: the widths that fit, and the reach of a kernel's row."""
+
+    name: str
+    spec: DepthwiseSpec
+    isa: Isa
+
+    @property
+    def value(self) -> str:
+        return C_TYPE[sum_type(self.spec.a)]
+
+    @property
+    def lanes(self) -> int:
+        """Channels in a vector: one by one where there are fewer than a register holds."""
+        lanes = self.isa.lanes_of(sum_type(self.spec.a))
+        return lanes if self.spec.filters >= lanes else 1
+
+    @property
+    def vectors(self) -> int:
+        return 2 if self.spec.filters >= 2 * self.lanes else 1
+
+    @property
+    def block(self) -> int:
+        """Channels of a block: all, or as many as fit."""
+        blocks = -(-self.spec.filters // _CHANNELS)
+        width = self.lanes * self.vectors
+        return -(-self.spec.filters // blocks // width) * width if blocks > 1 else self.spec.filters
+
+    @property
+    def counts(self) -> list[int]:
+        return row_counts(self.spec.window.output[-1], _PIXELS)
+
+    def reach(self, pixels: int) -> int:
+        """Input columns under the windows of `pixels` pixels."""
+        window = self.spec.window
+        return (
+            (pixels - 1) * window.strides[-1] + (window.kernel[-1] - 1) * window.dilations[-1] + 1
+        )
+
+
+def depthwise(name: str, spec: DepthwiseSpec, epilogue: str, isa: Isa) -> str:
+    """C text of the convolution as a static function; see `conv.conv` for its signature."""
+    shape = _Shape(name, spec, isa)
+    functions = "\n".join(_pixels_function(shape, count) for count in shape.counts)
+    readers = (
+        f"{vector_types(f'{name}_s', sum_type(spec.a), shape.lanes)}"
+        f"{vector_reader(f'{name}_w', spec.b, shape.lanes)}{_input_reader(shape)}"
+    )
+    return f"""\
+{SUPPORT}
+{readers}
+{functions}
+{_task_function(shape, epilogue)}
+{_entry(shape)}"""
+
+
+def _input_reader(shape: _Shape) -> str:
+    """`<name>_in(p, c)`: the inputs of filters c, c + 1, …"""
+    name, spec, lanes = shape.name, shape.spec, shape.lanes
+    head = f"static inline {name}_s_v {name}_in(const {C_TYPE[spec.a]} *p, int64_t c)"
+    if spec.multiplier == 1:
+        reader = vector_reader(f"{name}_x", spec.a, lanes)
+        return f"{reader}{head} {{ return {name}_x_load(p + c); }}\n"
+    values = ", ".join(f"{name}_x_get(p + (c + {i}) / {spec.multiplier})" for i in range(lanes))
+    return f"{value_reader(f'{name}_x', spec.a)}{head} {{ return ({name}_s_v){{{values}}}; }}\n"
+
+
+def _pixels_function(shape: _Shape, pixels: int) -> str:
+    """`<name>_pixels_<n>`: n pixels, channels [first, last), `lines` rows of the kernel."""
+    name, spec, lanes = shape.name, shape.spec, shape.lanes
+    width = lanes * shape.vectors
+    cells = [(t, v) for t in range(pixels) for v in range(shape.vectors)]
+    begin = "\n        ".join(f"{name}_s_v s{t}_{v} = {{0}};" for t, v in cells)
+    finish = "\n        ".join(
+        f"*({name}_s_m *)(acc + {t} * {shape.block} + c - first + {v * lanes}) = s{t}_{v};"
+        for t, v in cells
+    )
+    return f"""\
+static void {name}_pixels_{pixels}(
+    const {C_TYPE[spec.a]} *const (*columns)[{shape.reach(_PIXELS)}], const {C_TYPE[spec.b]} *const *weights,
+    int64_t lines, int64_t first, int64_t last, {shape.value} *acc) {{
+    for (int64_t next = first; next < last; next += {width}) {{
+        /* The last vectors overlap the ones before them rather than run over the end. */
+        const int64_t c = sx_least(next, last - {width});
+        {begin}
+        for (int64_t line = 0; line < lines; line++) {{
+            const {C_TYPE[spec.b]} *w = weights[line] + c;
+{_taps(shape, pixels)}        }}
+        {finish}
+    }}
+}}
+"""
+
+
+def _taps(shape: _Shape, pixels: int) -> str:
+    """One row of the kernel: every tap's weights times the inputs of every pixel."""
+    name, window, lanes = shape.name, shape.spec.window, shape.lanes
+    taps, stride, dilation = window.kernel[-1], window.strides[-1], window.dilations[-1]
+
+    def tap(position: str, column: list[str]) -> list[str]:
+        lines = [
+            f"const {name}_s_v w{v} = {name}_w_load(w + {position} * {shape.spec.filters} + {v * lanes});"
+            for v in range(shape.vectors)
+        ]
+        lines += [
+            f"s{t}_{v} += {name}_in(columns[line][{column[t]}], c + {v * lanes}) * w{v};"
+            for t in range(pixels)
+            for v in range(shape.vectors)
+        ]
+        return lines
+
+    if taps <= _UNROLLED:
+        blocks = [
+            ["{", *tap(str(k), [str(t * stride + k * dilation) for t in range(pixels)]), "}"]
+            for k in range(taps)
+        ]
+        lines = [line for block in blocks for line in block]
+    else:
+        body = tap("k", [f"{t * stride} + k * {dilation}" for t in range(pixels)])
+        lines = [f"for (int64_t k = 0; k < {taps}; k++) {{", *body, "}"]
+    return "".join(f"            {line}\n" for line in lines)
+
+
+def _task_function(shape: _Shape, epilogue: str) -> str:
+    name, spec, window = shape.name, shape.spec, shape.spec.window
+    axes, element = len(window.kernel), C_TYPE[spec.a]
+    last, outer = axes - 1, prod(window.kernel[:-1])
+    sizes = "".join(f"    const int64_t size{d} = {window.input[d]};\n" for d in range(axes))
+    sizes += "".join(f"    const int64_t out{d} = {window.output[d]};\n" for d in range(axes))
+    lines_of_image = " * ".join(["1", *[f"out{d}" for d in range(last)]])
+    places, position = [], "line"
+    for axis in reversed(range(last)):
+        places.append(
+            f"const int64_t p{axis} = {position} % out{axis} * {window.strides[axis]} - {window.pads_begin[axis]};"
+        )
+        position = f"{position} / out{axis}"
+    steps, inside, offset = [], ["1"], "0"
+    for axis in range(last):
+        inner = prod(window.kernel[axis + 1 : last])
+        steps.append(
+            f"const int64_t i{axis} = p{axis} + tap / {inner} % {window.kernel[axis]} * {window.dilations[axis]};"
+        )
+        inside.append(f"(uint64_t)i{axis} < (uint64_t)size{axis}")
+        offset = f"({offset} * size{axis} + i{axis})"
+    calls = "\n".join(
+        f"                case {n}: {name}_pixels_{n}(columns, weights, live, first, final, acc); break;"
+        for n in shape.counts
+    )
+    pixels = " * ".join(f"size{d}" for d in range(axes))
+    blocks = -(-spec.filters // shape.block)
+    return f"""\
+struct {name}_job {{
+    const struct env *env;
+    const void *a, *b;
+    const int64_t *n;
+}};
+
+static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
+    static const {element} zeros[{spec.channels}];
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+{sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {_PIXELS});
+    const {element} *columns[{outer}][{shape.reach(_PIXELS)}];
+    const {C_TYPE[spec.b]} *weights[{outer}];
+    __attribute__((aligned(64))) {shape.value} acc[{_PIXELS * shape.block}];
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t line = task % lines, block = task / lines % {blocks}, b = task / lines / {blocks};
+        const int64_t first = block * {shape.block}, final = sx_least({spec.filters}, first + {shape.block});
+        const {element} *image = (const {element} *)job->a + b * ({pixels}) * {spec.channels};
+        {" ".join(places)}
+        for (int64_t tile = 0; tile < tiles; tile++) {{
+            const int64_t m = sx_border(out{last}, tiles, tile);
+            const int64_t taken = sx_border(out{last}, tiles, tile + 1) - m;
+            const int64_t left = m * {window.strides[last]} - {window.pads_begin[last]};
+            const int64_t reach = (taken - 1) * {window.strides[last]} + {shape.reach(1)};
+            int64_t live = 0;
+            for (int64_t tap = 0; tap < {outer}; tap++) {{
+                {" ".join(steps)}
+                if (!({" && ".join(inside)}))
+                    continue;
+                for (int64_t j = 0; j < reach; j++) {{
+                    const int64_t i = left + j;
+                    columns[live][j] = (uint64_t)i < (uint64_t)size{last} ? image + ({offset} * size{last} + i) * {spec.channels} : zeros;
+                }}
+                weights[live++] = (const {C_TYPE[spec.b]} *)job->b + tap * {window.kernel[last] * spec.filters};
+            }}
+            switch (taken) {{
+{calls}
+            }}
+            for (int64_t r = 0; r < taken; r++)
+                {epilogue}(job->env, b, line * out{last} + m + r, first, final - first, acc + r * {shape.block});
+        }}
+    }}
+}}
+"""
+
+
+def _entry(shape: _Shape) -> str:
+    name, spec, window = shape.name, shape.spec, shape.spec.window
+    lines = " * ".join(["1", *[f"(int64_t)({size})" for size in window.output[:-1]]])
+    blocks = -(-spec.filters // shape.block)
+    work = prod(window.kernel) * shape.block
+    return f"""\
+static void {name}(
+    sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
+    struct {name}_job job = {{env, a, b, n}};
+    const int64_t tasks = ({spec.images}) * {lines} * {blocks}, width = {window.output[-1]};
+    (void)scratch, (void)n;
+    if (tasks <= 0 || width <= 0)
+        return;
+    const int64_t grain = 1 + {_TASK} / (1 + width * {work});
+    if (tasks <= grain)
+        {name}_lines(&job, 0, tasks);
+    else
+        run->parallel(run, tasks, grain, {name}_lines, &job);
+}}
+"""
