@@ -1,8 +1,14 @@
-"""Every run of the tests tries the same examples: a failure is there again the next time."""
+"""Every run of the tests tries the same examples, and keeps what it compiles away from the user's own cache."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False)
 settings.load_profile("repeatable")
+
+# Kept between runs: what did not change is not compiled again.
+os.environ["SARDONYX_CACHE"] = str(Path(__file__).parents[1] / "build" / "test-cache")

@@ -13,6 +13,7 @@ __all__ = ["build_app", "main"]
 def build_app() -> typer.Typer:
     """All commands, in the order that help shows them."""
     from sardonyx.cli.bench import bench
+    from sardonyx.cli.cache import build_cache_app
     from sardonyx.cli.check import check
     from sardonyx.cli.compare import compare
     from sardonyx.cli.conformance import conformance
@@ -35,6 +36,7 @@ def build_app() -> typer.Typer:
     app.callback(invoke_without_command=True)(_global_options)
     for command in (inspect, check, run, compare, bench, conformance, doctor, demo):
         app.command()(command)
+    app.add_typer(build_cache_app(), name="cache")
     return app
 
 

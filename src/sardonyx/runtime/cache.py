@@ -27,7 +27,12 @@ from sardonyx.errors import CacheError
 from sardonyx.options import Environment
 from sardonyx.runtime.entry import DIGEST, drop, is_sound, move_into, seal
 from sardonyx.runtime.locks import acquire, release, remove_if_free
-from sardonyx.runtime.private_folder import forbids_execution, make_private, temporary_folder
+from sardonyx.runtime.private_folder import (
+    forbids_execution,
+    make_below,
+    make_private,
+    temporary_folder,
+)
 
 __all__ = ["KINDS", "Cache", "KindUsage", "Usage", "content_key", "default_cache"]
 
@@ -102,7 +107,7 @@ class Cache:
         for root in (self.root, self._spare):
             if root is None:
                 continue
-            folder = _folder(root, kind, key)
+            folder = root / _checked(kind) / _safe(key)
             for name in _names(folder):
                 path = folder / name
                 if is_sound(path, by_date=kind in _TRUSTED_BY_DATE):
@@ -178,12 +183,11 @@ class Cache:
         if not self._swept:
             self._swept = True
             _sweep(root)
-        temporary = root / "tmp" / f"{os.getpid()}-{secrets.token_hex(8)}"
-        temporary.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = make_below(root, "tmp") / f"{os.getpid()}-{secrets.token_hex(8)}"
         try:
             write(temporary)
             digest = seal(temporary, durable=kind in _TRUSTED_BY_DATE)
-            return move_into(temporary, _folder(root, kind, key), digest)
+            return move_into(temporary, root, (_checked(kind), _safe(key)), digest)
         finally:
             with suppress(OSError):
                 temporary.unlink()
@@ -242,10 +246,6 @@ def _checked(kind: str) -> str:
             f"there is no kind {kind!r}", value=kind, hint=f"There are: {', '.join(KINDS)}."
         )
     return kind
-
-
-def _folder(root: Path, kind: str, key: str) -> Path:
-    return root / _checked(kind) / _safe(key)
 
 
 def _safe(key: str) -> str:

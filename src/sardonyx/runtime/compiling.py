@@ -80,16 +80,20 @@ class _Build:
 
     def library(self, key: str, units: dict[str, Unit]) -> Path:
         while True:
-            objects = self._objects(units)
+            objects, steps = self._objects(units)
             link = functools.partial(self._link, objects, self._link_flags(units))
             try:
-                return self.cache.put("library", key, link)
-            except ToolchainError:
+                library = self.cache.put("library", key, link)
+            except ToolchainError as error:
                 if all(path.exists() for path in objects):
+                    error.where = f"linking {len(objects)} objects"
                     raise
-                # The cache was cleared meanwhile: once more.
+                continue  # the cache was cleared meanwhile
+            self._tell(steps, steps)
+            return library
 
-    def _objects(self, units: dict[str, Unit]) -> list[Path]:
+    def _objects(self, units: dict[str, Unit]) -> tuple[list[Path], int]:
+        """All objects, and how many steps it takes to have the library: one a missing object, one to link."""
         found = {key: self.cache.find("object", key) for key in units}
         missing = [key for key, path in found.items() if path is None]
         steps = len(missing) + 1
@@ -102,7 +106,7 @@ class _Build:
                 self._tell(done, steps)
         finally:
             pool.shutdown(cancel_futures=True)
-        return [path for path in found.values() if path is not None]
+        return [path for path in found.values() if path is not None], steps
 
     def _object(self, key: str, unit: Unit) -> Path:
         def write(out: Path) -> None:
@@ -133,6 +137,6 @@ class _Build:
 
 def _digest_of_headers(folder: Path) -> str:
     parts: list[str | bytes] = []
-    for path in sorted(folder.glob("*.h")):
+    for path in sorted(folder.glob("*.[ch]")):  # a unit may include either
         parts += [path.name, path.read_bytes()]
     return content_key(*parts)

@@ -12,6 +12,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from sardonyx.runtime.private_folder import make_below
+
 __all__ = ["DIGEST", "drop", "is_sound", "move_into", "seal"]
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -60,20 +62,26 @@ def seal(path: Path, *, durable: bool) -> str:
         os.close(opened)
 
 
-def move_into(temporary: Path, folder: Path, digest: str) -> Path:
+def move_into(temporary: Path, root: Path, names: tuple[str, str], digest: str) -> Path:
+    """Give a sealed file its place, `<root>/<names…>/<digest>`, whatever is there."""
     for attempt in range(_ATTEMPTS):
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary.replace(folder / digest)
-            return folder / digest
+            final = make_below(root, *names) / digest
+            temporary.replace(final)
+            return final
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            drop(folder / digest)
-            if not folder.is_dir() or folder.is_symlink():
-                drop(folder)
+            _make_way(root, *names, digest)
         except FileNotFoundError:
             if attempt == _ATTEMPTS - 1 or not temporary.exists():
                 raise
-    raise OSError(errno.EIO, "another process keeps changing it", str(folder))
+    raise OSError(errno.EIO, "another process keeps changing it", str(root.joinpath(*names)))
+
+
+def _make_way(root: Path, kind: str, key: str, digest: str) -> None:
+    for folder in (root / kind, root / kind / key):
+        if folder.is_symlink() or not folder.is_dir():
+            drop(folder)
+    drop(root / kind / key / digest)
 
 
 def _hash(opened: int) -> str:

@@ -14,7 +14,7 @@ def acquire(path: Path) -> int | None:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             opened = os.open(path, flags, 0o600)
         except OSError:
             return None

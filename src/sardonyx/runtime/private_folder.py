@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sardonyx.errors import CacheError
 
-__all__ = ["distrust", "forbids_execution", "make_private", "temporary_folder"]
+__all__ = ["distrust", "forbids_execution", "make_below", "make_private", "temporary_folder"]
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -51,6 +51,16 @@ def make_private(folder: Path) -> None:
             where=str(folder),
             hint="Remove it, or name another one with SARDONYX_CACHE.",
         )
+
+
+def make_below(root: Path, *names: str) -> Path:
+    """A folder inside a private one, private at every level whatever the umask."""
+    folder = root
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name in names:
+        folder = folder / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def forbids_execution(folder: Path) -> bool:

@@ -46,14 +46,25 @@ def save(tmp_path: Path) -> Any:
 def test_help_lists_every_command_and_where_to_start() -> None:
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("inspect", "check", "run", "compare", "bench", "conformance", "doctor", "demo"):
+    for command in (
+        "inspect",
+        "check",
+        "run",
+        "compare",
+        "bench",
+        "conformance",
+        "doctor",
+        "demo",
+        "cache",
+    ):
         assert f"\n  {command} " in out
     assert "sardonyx demo" in out
     assert run()[:2] == (0, out)
 
 
 @pytest.mark.parametrize(
-    "command", ["inspect", "check", "run", "compare", "bench", "conformance", "doctor", "demo"]
+    "command",
+    ["inspect", "check", "run", "compare", "bench", "conformance", "doctor", "demo", "cache"],
 )
 def test_every_command_has_help_with_an_example(command: str) -> None:
     code, out, _ = run(command, "--help")

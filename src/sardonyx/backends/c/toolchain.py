@@ -64,6 +64,9 @@ _BASE_FLAGS = (
     "-fno-strict-aliasing",
     # Distributions change these defaults; the code should not differ.
     "-fno-stack-protector",
+)
+# Our own clang is always the same one, so its warnings are errors.
+_WARNINGS = (
     "-Wall",
     "-Wextra",
     "-Werror",
@@ -77,10 +80,11 @@ _BASE_FLAGS = (
     "-Wno-tautological-compare",
     # Vectors are passed between static functions only: no ABI is at stake.
     "-Wno-psabi",
+    # A loop that could not be vectorised is slow, not wrong.
+    "-Wno-pass-failed",
 )
-# A loop that could not be vectorised is slow, not wrong.
-_CLANG_FLAGS = ("-Wno-pass-failed",)
-_GCC_FLAGS = ("-Wno-unknown-pragmas",)  # of clang's loops
+# What a compiler of the user's choice warns about changes with its release; it is not the user's to fix.
+_NO_WARNINGS = ("-w",)
 _LINK_FLAGS = ("-z", "defs", "-z", "now", "--build-id=none", "--gc-sections", "--as-needed", "-s")
 
 # What the C library is called where a process has it mapped. Before glibc 2.34 threads had their own.
@@ -193,7 +197,7 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
         flags += ["-isystem", str(folder)]
     if libc == "glibc":
         flags.append(f"-D__GLIBC_MINOR__={release.partition('.')[2] or '0'}")
-    shared = (*_BASE_FLAGS, *_CLANG_FLAGS, *extra)
+    shared = (*_BASE_FLAGS, *_WARNINGS, *extra)
     zig = _zig_version(program)
     clang = " ".join(version.split()[:3]).replace(" version", "")
     return Toolchain(
@@ -209,7 +213,7 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
 def _driver(argv: tuple[str, ...]) -> Toolchain:
     version = _version(argv)
     first = version.splitlines()[0].strip() if version.strip() else Path(argv[0]).name
-    flags = (*_BASE_FLAGS, *(_CLANG_FLAGS if "clang" in version else _GCC_FLAGS))
+    flags = (*_BASE_FLAGS, *_NO_WARNINGS)
     where = (platform.machine(), *platform.libc_ver())
     return Toolchain(argv, first, _digest(version, *argv, *where, *flags, *_LINK_FLAGS), flags)
 
