@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sardonyx.sizes import Expr, Size, at_least, product, substitute
+from sardonyx.sizes import Expr, Size, at_least, product, symbols
 from sardonyx.sizes.expr import Atom, Monomial, from_terms, terms_of
 
 __all__ = [
@@ -42,6 +42,8 @@ def flatten(index: Sequence[Size], shape: Sequence[Size]) -> Size:
 
 def unflatten(position: Size, shape: Sequence[Size], ranges: Ranges) -> tuple[Size, ...]:
     """The index of the element at a position; the position is known to be inside."""
+    if product(shape) == 0:
+        return (0,) * len(shape)  # nothing is inside: no loop asks, and no stride divides
     found: list[Size] = []
     rest = position
     for axis, stride in enumerate(strides_of(shape)):
@@ -143,9 +145,11 @@ def _atom_extremes(atom: Atom, ranges: Ranges) -> tuple[Size | None, Size | None
         return (itself, itself) if atom.nonnegative_symbol else (None, None)
     if not _mentions(itself, ranges):
         return itself, itself
+    if atom.op not in ("//", "%") or not at_least(atom.args[1], 0):
+        return None, None
     if atom.op == "%":
         return 0, atom.args[1] - 1
-    if atom.op == "//" and not _mentions(atom.args[1], ranges):
+    if not _mentions(atom.args[1], ranges):
         low, high = _extremes(atom.args[0], ranges)
         if low is None or high is None or not at_least(low, 0):
             return None, None
@@ -154,14 +158,14 @@ def _atom_extremes(atom: Atom, ranges: Ranges) -> tuple[Size | None, Size | None
 
 
 def _mentions(size: Size, ranges: Ranges) -> bool:
-    return substitute(size, dict.fromkeys(ranges, 0)) != size
+    return not symbols(size).isdisjoint(ranges)
 
 
 def divides_by_data(size: Size, name: str) -> bool:
     """Whether a // or % inside the size depends on this variable."""
     for mono, _ in terms_of(size):
         for atom, _ in mono:
-            if atom.op != "symbol" and any(substitute(arg, {name: 0}) != arg for arg in atom.args):
+            if atom.op != "symbol" and any(name in symbols(arg) for arg in atom.args):
                 return True
     return False
 
