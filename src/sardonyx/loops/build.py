@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import (
     Array,
     Buffer,
@@ -40,7 +41,9 @@ from sardonyx.loops.nodes import (
     const,
 )
 from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, is_variable, symbols_of
-from sardonyx.sizes import Size, symbol
+from sardonyx.sizes import Size, max_of, product, symbol
+
+PARALLEL_GRAIN = 16384  # elementary operations that are worth handing to another thread
 
 __all__ = ["Builder", "cast", "maximum", "minimum", "where"]
 
@@ -84,6 +87,7 @@ class Builder:
         self._reasons: list[str] = []
         self._arrays: dict[str, Dtype] = {}
         self._count = 0
+        self.scopes: list[dict[object, Expr]] = [{}]  # what has a name, block by block
         self.ranges: dict[str, Size] = {}
 
     # Buffers
@@ -114,7 +118,7 @@ class Builder:
 
     def index(self, value: Expr, extent: Size | None = None) -> Size:
         """A value as index arithmetic; it is in 0 … extent - 1 where an extent is given."""
-        if isinstance(value, Index):
+        if isinstance(value, Index) and extent is None:
             return value.size
         if isinstance(value, Const):
             return int(value.value)
@@ -172,6 +176,19 @@ class Builder:
             yield (first, *rest)
 
     @contextmanager
+    def parallel(self, extents: Sequence[Size], work: Size = 1) -> Iterator[tuple[Size, ...]]:
+        """One parallel loop over several dimensions, each of whose iterations costs `work`."""
+        total = product(extents)
+        grain = max_of(1, PARALLEL_GRAIN // max_of(1, work))
+        with self.loop(total, "parallel", grain=grain) as flat:
+            yield tuple(
+                at
+                if isinstance(at, int) or at.lone_symbol is not None
+                else self.index(self.size(at), extent)
+                for at, extent in zip(unflatten(flat, extents, self.ranges), extents, strict=True)
+            )
+
+    @contextmanager
     def when(self, condition: Expr) -> Iterator[None]:
         with self._block() as body:
             yield
@@ -224,7 +241,9 @@ class Builder:
     @contextmanager
     def _block(self) -> Iterator[list[Statement]]:
         self._blocks.append([])
+        self.scopes.append({})
         try:
             yield self._blocks[-1]
         finally:
             self._blocks.pop()
+            self.scopes.pop()

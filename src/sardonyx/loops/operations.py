@@ -31,8 +31,9 @@ class Operation:
 
 
 _NUMBERS = FLOATS | INTEGERS
-_ALL = _NUMBERS | {"bool"}
-_BITS = INTEGERS | {"bool"}
+_BOOLS: frozenset[Dtype] = frozenset({"bool"})
+_ALL = _NUMBERS | _BOOLS
+_BITS = INTEGERS | _BOOLS
 
 _UNARY_FLOAT = [
     "acos",

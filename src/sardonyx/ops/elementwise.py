@@ -20,6 +20,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator, ValueRule
 from sardonyx.ops.facts import DISCRETE, Facts, Values, objects
+from sardonyx.ops.lowerings import pointwise
 from sardonyx.ops.plain import flops_per_input, flops_per_output, free, same_shape
 from sardonyx.ops.values import cast_value, pointwise_value, symbolic_extreme
 
@@ -193,13 +194,28 @@ TWO_INPUTS = {
 MANY_INPUTS = ("Max", "Mean", "Min", "Sum")
 
 OPERATORS = (
-    Operator("Clip", "pointwise", same_shape, clip_values, flops_per_output(2)),
+    Operator("Clip", "pointwise", same_shape, clip_values, flops_per_output(2), pointwise.CLIP),
     *(
-        Operator(name, "pointwise", same_shape, values_of(name), flops_per_output(flops))
+        Operator(
+            name,
+            "pointwise",
+            same_shape,
+            values_of(name),
+            flops_per_output(flops),
+            pointwise.UNARY.get(name),
+        )
         for name, flops in SAME_SHAPE.items()
     ),
     *(
-        Operator(name, "pointwise", broadcasting, values_of(name), flops_per_output(1), since=since)
+        Operator(
+            name,
+            "pointwise",
+            broadcasting,
+            values_of(name),
+            flops_per_output(1),
+            pointwise.BINARY[name],
+            since=since,
+        )
         for name, since in TWO_INPUTS.items()
     ),
     *(
@@ -210,15 +226,28 @@ OPERATORS = (
         if since > 1
     ),
     *(
-        Operator(name, "pointwise", broadcasting, values_of(name), per_operand, since=8)
+        Operator(
+            name,
+            "pointwise",
+            broadcasting,
+            values_of(name),
+            per_operand,
+            pointwise.VARIADIC[name],
+            since=8,
+        )
         for name in MANY_INPUTS
     ),
-    *(Operator(name, "pointwise", first_shape, None, per_operand, until=7) for name in MANY_INPUTS),
-    Operator("PRelu", "pointwise", prelu, cost=flops_per_output(2)),
-    Operator("SwiGLU", "pointwise", equal_shapes, cost=flops_per_output(5)),
-    Operator("Cast", "pointwise", cast, cast_values, flops_per_output(1)),
-    Operator("CastLike", "pointwise", cast_like, cast_values, flops_per_output(1)),
+    *(
+        Operator(
+            name, "pointwise", first_shape, None, per_operand, pointwise.VARIADIC[name], until=7
+        )
+        for name in MANY_INPUTS
+    ),
+    Operator("PRelu", "pointwise", prelu, None, flops_per_output(2), pointwise.PRELU),
+    Operator("SwiGLU", "pointwise", equal_shapes, None, flops_per_output(5), pointwise.SWIGLU),
+    Operator("Cast", "pointwise", cast, cast_values, flops_per_output(1), pointwise.CAST),
+    Operator("CastLike", "pointwise", cast_like, cast_values, flops_per_output(1), pointwise.CAST),
     Operator("BitCast", "view", bit_cast, cost=free),
-    Operator("Where", "pointwise", where, where_values, flops_per_output(1)),
+    Operator("Where", "pointwise", where, where_values, flops_per_output(1), pointwise.WHERE),
     Operator("Dropout", "pointwise", dropout, dropout_values, flops_per_input(1)),
 )

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost
 from sardonyx.ops.facts import Facts, Values
+from sardonyx.ops.lowering import Lowering
 
 __all__ = ["CostRule", "OpKind", "Operator", "ShapeRule", "ValueRule"]
 
@@ -28,6 +29,7 @@ class Operator:
         shapes: facts about the outputs from facts about the inputs; None asks onnx.
         values: the elements of the first output, where shape arithmetic needs them.
         cost: what running it takes; None is not known.
+        lower: its meaning in the kernel language; None runs on the reference backend.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Operator:
     shapes: ShapeRule | None = None
     values: ValueRule | None = None
     cost: CostRule | None = None
+    lower: Lowering | None = None
     domain: str = ""
     since: int = 1
     until: int | None = None

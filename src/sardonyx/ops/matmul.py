@@ -9,6 +9,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings import products
 from sardonyx.sizes import Size, product
 
 __all__ = ["OPERATORS"]
@@ -147,9 +148,9 @@ def einsum_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 
 OPERATORS = (
-    Operator("MatMul", "contraction", matmul, cost=matmul_cost),
+    Operator("MatMul", "contraction", matmul, None, matmul_cost, products.MATMUL),
     Operator("MatMulInteger", "contraction", matmul, cost=matmul_cost),
     Operator("QLinearMatMul", "contraction", qlinear_matmul, cost=matmul_cost),
-    Operator("Gemm", "contraction", gemm, cost=gemm_cost),
+    Operator("Gemm", "contraction", gemm, None, gemm_cost, products.GEMM),
     Operator("Einsum", "contraction", einsum, cost=einsum_cost),
 )

@@ -10,6 +10,7 @@ from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, objects
+from sardonyx.ops.lowerings.views import EXPAND, RELABEL, TRANSPOSE
 from sardonyx.ops.plain import free, move_first
 from sardonyx.sizes import Expr, Size, at_least, exact_div, product
 
@@ -293,14 +294,14 @@ def tile_values(call: Call, output: Facts) -> Values | None:
 
 
 OPERATORS = (
-    Operator("Reshape", "view", reshape, reshaped_values, free),
-    Operator("Flatten", "view", flatten, reshaped_values, free),
-    Operator("Squeeze", "view", squeeze, reshaped_values, free),
-    Operator("Unsqueeze", "view", unsqueeze, reshaped_values, free),
-    Operator("Identity", "view", identity, None, free),
+    Operator("Reshape", "view", reshape, reshaped_values, free, RELABEL),
+    Operator("Flatten", "view", flatten, reshaped_values, free, RELABEL),
+    Operator("Squeeze", "view", squeeze, reshaped_values, free, RELABEL),
+    Operator("Unsqueeze", "view", unsqueeze, reshaped_values, free, RELABEL),
+    Operator("Identity", "view", identity, None, free, RELABEL),
     Operator("Shape", "opaque", shape_of, shape_values, free),
     Operator("Size", "opaque", size_of, size_values, free),
-    Operator("Transpose", "view", transpose, transpose_values, move_first),
-    Operator("Expand", "view", expand, expand_values, move_first),
+    Operator("Transpose", "view", transpose, transpose_values, move_first, TRANSPOSE),
+    Operator("Expand", "view", expand, expand_values, move_first, EXPAND),
     Operator("Tile", "opaque", tile, tile_values, move_first),
 )

@@ -1,0 +1,120 @@
+"""Expressions of the kernel language as C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from sardonyx.backends.c.sizes import render_size
+from sardonyx.loops.nodes import Apply, Cast, Const, Dtype, Expr, Index, Load, Select, Var
+from sardonyx.sizes import Size
+
+__all__ = ["C_TYPES", "render_expression"]
+
+C_TYPES: dict[Dtype, str] = {
+    "f16": "sx_f16",
+    "bf16": "sx_bf16",
+    "f32": "float",
+    "f64": "double",
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "bool": "uint8_t",
+}
+
+FLOATS = ("f32", "f64")
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+FLOAT_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+BIT_SIGNS = {"and": "&", "or": "|", "xor": "^"}
+LOWEST = {"i32": "INT32_MIN", "i64": "INT64_MIN"}
+
+NameOf = Callable[[str], str]
+
+
+def render_expression(expression: Expr, name_of: NameOf) -> str:
+    """One C expression. Operands that are not names or calls are put into parentheses."""
+    if isinstance(expression, Const):
+        return _constant(expression)
+    if isinstance(expression, Var):
+        return name_of(expression.name)
+    if isinstance(expression, Index):
+        return f"(int64_t)({_size(expression.size, name_of)})"
+    if isinstance(expression, Load):
+        return f"{name_of(expression.buffer)}[{_size(expression.offset, name_of)}]"
+    if isinstance(expression, Cast):
+        value = render_expression(expression.value, name_of)
+        return f"sx_cast_{expression.value.dtype}_{expression.dtype}({value})"
+    if isinstance(expression, Select):
+        parts = (expression.condition, expression.then, expression.other)
+        condition, then, other = (_operand(part, name_of) for part in parts)
+        return f"{condition} ? {then} : {other}"
+    return _apply(expression, name_of)
+
+
+def _apply(expression: Apply, name_of: NameOf) -> str:
+    op, dtype = expression.op, expression.args[0].dtype
+    if op in COMPARISONS:
+        return _infix(COMPARISONS[op], expression, name_of)
+    if op in BIT_SIGNS and dtype in ("bool", "i32", "i64", "u32", "u64"):
+        return _infix(BIT_SIGNS[op], expression, name_of)
+    if op == "not" and dtype == "bool":
+        return f"!{_operand(expression.args[0], name_of)}"
+    if dtype in FLOATS:
+        if op in FLOAT_SIGNS:
+            return _infix(FLOAT_SIGNS[op], expression, name_of)
+        if op == "neg":
+            return f"-{_operand(expression.args[0], name_of)}"
+    args = ", ".join(render_expression(arg, name_of) for arg in expression.args)
+    return f"sx_{op}_{dtype}({args})"
+
+
+def _infix(sign: str, expression: Apply, name_of: NameOf) -> str:
+    left, right = (_operand(arg, name_of) for arg in expression.args)
+    return f"{left} {sign} {right}"
+
+
+def _operand(expression: Expr, name_of: NameOf) -> str:
+    text = render_expression(expression, name_of)
+    bare = isinstance(expression, (Const, Var, Load, Cast)) and not text.startswith("-")
+    called = isinstance(expression, Apply) and text.startswith("sx_")
+    return text if bare or called else f"({text})"
+
+
+def _size(size: Size, name_of: NameOf) -> str:
+    return render_size(size, name_of)
+
+
+def _constant(constant: Const) -> str:
+    value, dtype = constant.value, constant.dtype
+    if dtype == "bool":
+        return "1" if value else "0"
+    if dtype in FLOATS or dtype in ("f16", "bf16"):
+        return _float(float(value), dtype)
+    number = int(value)
+    if dtype in LOWEST and number == -(2 ** (31 if dtype == "i32" else 63)):
+        return LOWEST[dtype]
+    if dtype == "i64" and abs(number) >= 2**31:
+        return f"INT64_C({number})"
+    if dtype in ("u32", "u64"):
+        return f"UINT{dtype[1:]}_C({number})"
+    return str(number)
+
+
+def _float(value: float, dtype: Dtype) -> str:
+    suffix, builtin = ("", "") if dtype == "f64" else ("f", "f")
+    if math.isnan(value):
+        return f'__builtin_nan{builtin}("")'
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}__builtin_inf{builtin}()"
+    if (
+        value == int(value)
+        and abs(value) < 1e6
+        and not (value == 0 and math.copysign(1, value) < 0)
+    ):
+        return f"{int(value)}.0{suffix}"
+    return f"{value.hex()}{suffix}"

@@ -1,0 +1,35 @@
+/* Index arithmetic and the words of printed kernels. */
+#ifndef SX_INDEX_H
+#define SX_INDEX_H
+
+#include <stdint.h>
+
+/* Iterations do not depend on each other, or only through sums that may be reassociated. */
+#if defined(__clang__)
+#define SX_VECTOR _Pragma("clang loop vectorize(assume_safety)")
+#define SX_UNROLL _Pragma("clang loop unroll(full)")
+#define SX_REASSOCIATE _Pragma("clang fp reassociate(on)")
+#else
+#define SX_VECTOR _Pragma("GCC ivdep")
+#define SX_UNROLL _Pragma("GCC unroll 16")
+#define SX_REASSOCIATE
+#endif
+
+/* Rounded towards minus infinity, as the sizes of the model are. */
+static inline int64_t sx_floor_div(int64_t a, int64_t b) {
+    int64_t q = a / b;
+    return q - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+
+static inline int64_t sx_floor_mod(int64_t a, int64_t b) {
+    int64_t r = a % b;
+    return r + (((r != 0) & ((r < 0) != (b < 0))) ? b : 0);
+}
+
+static inline int64_t sx_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t sx_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The size that two dimensions broadcast to. */
+static inline int64_t sx_broadcast(int64_t a, int64_t b) { return a == 1 ? b : a; }
+
+#endif

@@ -1,0 +1,269 @@
+"""What an operator's lowering is: its meaning in the kernel language.
+
+    Element    out[index] as an expression of the inputs; fuses with its neighbours on both sides
+    Relabel    the inputs' elements in the same order under another shape; costs nothing
+    Nest       loops of its own, which read elements and store elements
+    Product    batched matrix products, for the contraction kernels to choose from
+    Convolution  likewise, with its window
+
+A lowering sees a `Site`: the node, what is known about it, and a way to read elements of its inputs,
+whatever those are by then: a buffer, a constant, or an expression that was never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+import numpy.typing as npt
+import onnx_ir as ir
+
+from sardonyx.loops.build import Builder, cast
+from sardonyx.loops.nodes import Dtype, Expr
+from sardonyx.ops.call import Call
+from sardonyx.ops.facts import Facts, Shape
+from sardonyx.sizes import Size
+
+__all__ = [
+    "DTYPES",
+    "Contraction",
+    "Convolution",
+    "Element",
+    "Lowering",
+    "Nest",
+    "NotNative",
+    "Position",
+    "Product",
+    "Relabel",
+    "Site",
+    "Window",
+    "broadcast_position",
+    "computed",
+    "loop_dtype",
+]
+
+Position: TypeAlias = tuple[Size, ...]
+
+DTYPES: dict[ir.DataType, Dtype] = {
+    ir.DataType.FLOAT16: "f16",
+    ir.DataType.BFLOAT16: "bf16",
+    ir.DataType.FLOAT: "f32",
+    ir.DataType.DOUBLE: "f64",
+    ir.DataType.INT8: "i8",
+    ir.DataType.INT16: "i16",
+    ir.DataType.INT32: "i32",
+    ir.DataType.INT64: "i64",
+    ir.DataType.UINT8: "u8",
+    ir.DataType.UINT16: "u16",
+    ir.DataType.UINT32: "u32",
+    ir.DataType.UINT64: "u64",
+    ir.DataType.BOOL: "bool",
+}
+
+
+class NotNative(Exception):  # noqa: N818  it is an answer, not a fault
+    """A lowering's refusal, with its reason; the node then runs on the reference backend."""
+
+
+def loop_dtype(dtype: ir.DataType | None) -> Dtype:
+    """The kernel language's name of an element type."""
+    found = None if dtype is None else DTYPES.get(dtype)
+    if found is None:
+        name = "unknown" if dtype is None else dtype.name.lower()
+        raise NotNative(f"elements of type {name} have no native code")
+    return found
+
+
+class Site:
+    """One node while its kernel is written.
+
+    Attributes:
+        call: attributes, opset version, and facts about the inputs.
+        outputs: facts about the outputs.
+        b: the kernel so far.
+        channels_last: the first output lies in memory as (batch, spatial…, channels): loops over it are
+            best nested so.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        outputs: Sequence[Facts],
+        b: Builder,
+        read: Callable[[int, Position], Expr],
+        store: Callable[[int, Position, Expr], None] | None = None,
+        constant: Callable[[int], npt.NDArray[Any] | None] | None = None,
+        scratch: Callable[[Dtype, Size], str] | None = None,
+        channels_last: bool = False,
+    ) -> None:
+        self.call = call
+        self.outputs = outputs
+        self.b = b
+        self._read = read
+        self._store = store
+        self._constant = constant
+        self._scratch = scratch
+        self.channels_last = channels_last
+
+    # Shapes and types
+
+    def shape(self, index: int) -> Shape:
+        """The shape of an input."""
+        shape = self.call.input(index).shape
+        if shape is None:
+            raise NotNative(f"the rank of input {index} is not known before it runs")
+        return shape
+
+    def out_shape(self, output: int = 0) -> Shape:
+        shape = self.outputs[output].shape
+        if shape is None:
+            raise NotNative(f"the rank of output {output} is not known before it runs")
+        return shape
+
+    def dtype(self, index: int) -> Dtype:
+        return loop_dtype(self.call.input(index).dtype)
+
+    def out_dtype(self, output: int = 0) -> Dtype:
+        return loop_dtype(self.outputs[output].dtype)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """This node, with these attributes and types, has no native code."""
+        raise NotNative(reason)
+
+    # Elements
+
+    def read(self, index: int, position: Sequence[Size]) -> Expr:
+        """An element of an input, as it is stored."""
+        return self._read(index, tuple(position))
+
+    def operand(self, index: int, position: Sequence[Size]) -> Expr:
+        """An element to compute with: small floats become f32."""
+        return computed(self.read(index, position))
+
+    def broadcast(self, index: int, position: Sequence[Size]) -> Expr:
+        """As `operand`, of an input that broadcasts to the output's shape."""
+        return self.operand(
+            index, broadcast_position(self.shape(index), position, self.out_shape())
+        )
+
+    def store(self, position: Sequence[Size], value: Expr, output: int = 0) -> None:
+        """An element of an output; whatever was fused after the node happens here."""
+        assert self._store is not None, "only a Nest stores"
+        self._store(output, tuple(position), cast(value, self.out_dtype(output)))
+
+    def constant(self, index: int) -> npt.NDArray[Any] | None:
+        """The elements of an input that is a constant of the model; None where it is not."""
+        return None if self._constant is None else self._constant(index)
+
+    def scratch(self, dtype: Dtype, size: Size) -> str:
+        """A buffer of the kernel's own, for `b.load` and `b.store`."""
+        assert self._scratch is not None, "only a Nest has scratch memory"
+        return self._scratch(dtype, size)
+
+
+def computed(value: Expr) -> Expr:
+    """The value in the type that arithmetic uses for it."""
+    return cast(value, "f32") if value.dtype in ("f16", "bf16") else value
+
+
+def broadcast_position(shape: Shape, position: Sequence[Size], target: Shape) -> Position:
+    """Where an element of the broadcast result comes from."""
+    inner = tuple(position)[len(target) - len(shape) :]
+    result = target[len(target) - len(shape) :]
+    found: list[Size] = []
+    for size, at, whole in zip(shape, inner, result, strict=True):
+        if size == 1:
+            found.append(0)
+        elif size == whole:
+            found.append(at)
+        else:
+            raise NotNative(
+                f"whether the size {size} broadcasts to {whole} is not known before it runs"
+            )
+    return tuple(found)
+
+
+ElementRule: TypeAlias = Callable[[Site, Position], Expr]
+NestRule: TypeAlias = Callable[[Site], None]
+
+
+@dataclass(frozen=True)
+class Element:
+    """out[position] = value(site, position).
+
+    Attributes:
+        weight: what one element costs, in multiplications; 0 for what only moves elements.
+        pointwise: whether element i depends on the inputs at i alone (after broadcasting).
+    """
+
+    value: ElementRule
+    weight: int = 1
+    pointwise: bool = False
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """The first input's elements in the same order, under the output's shape."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops that store every element of every output exactly once.
+
+    Attributes:
+        reads_once: whether each input element is read about once, so that what computes it may be fused in.
+        stores_once: whether the epilogue of pointwise neighbours may be fused into its stores.
+    """
+
+    build: NestRule
+    reads_once: bool = False
+    stores_once: bool = True
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[batch, m, n] = finish(sum over k of a[batch, m, k] * b[batch, k, n]).
+
+    The functions read elements through the site that described it; `out` says where an element of
+    the result belongs.
+    """
+
+    batch: Shape
+    rows: Size
+    columns: Size
+    inner: Size
+    dtype: Dtype  # of the sum
+    a: Callable[[Position, Size, Size], Expr]
+    b: Callable[[Position, Size, Size], Expr]
+    finish: Callable[[Position, Size, Size, Expr], Expr]
+    out: Callable[[Position, Size, Size], Position]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product; the plan chooses a kernel for it, and a plain loop nest defines it."""
+
+    describe: Callable[[Site], Contraction]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A convolution's geometry, one number a spatial dimension."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads_begin: tuple[Size, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """x[n, c, spatial…] * w[o, c / groups, kernel…] + bias[o]; `nest` defines it."""
+
+    describe: Callable[[Site], Window]
+    nest: Nest
+
+
+Lowering: TypeAlias = "Element | Relabel | Nest | Product | Convolution"

@@ -1,0 +1,1 @@
+"""The operators' meaning in the kernel language, one file a family."""

@@ -1,0 +1,80 @@
+"""Matrix products: MatMul and Gemm."""
+
+from __future__ import annotations
+
+from sardonyx.loops.build import cast
+from sardonyx.loops.nodes import Dtype, Expr
+from sardonyx.ops.lowering import Contraction, Position, Product, Site, broadcast_position, computed
+from sardonyx.sizes import Size
+
+__all__ = ["GEMM", "MATMUL"]
+
+
+def sum_dtype(dtype: Dtype) -> Dtype:
+    """Small floats are summed in f32; everything else in its own type."""
+    return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def _matmul(site: Site) -> Contraction:
+    a, b = site.shape(0), site.shape(1)
+    out = site.out_shape()
+    left, right = len(a) > 1, len(b) > 1  # a vector has no row or column of its own
+    batch = out[: len(out) - left - right]
+    dtype = sum_dtype(site.dtype(0))
+
+    def read_a(at: Position, m: Size, k: Size) -> Expr:
+        inner = (m, k) if left else (k,)
+        return site.operand(0, (*broadcast_position(a[:-2], at, batch), *inner))
+
+    def read_b(at: Position, k: Size, n: Size) -> Expr:
+        inner = (k, n) if right else (k,)
+        return site.operand(1, (*broadcast_position(b[:-2], at, batch), *inner))
+
+    def position(at: Position, m: Size, n: Size) -> Position:
+        return (*at, *((m,) if left else ()), *((n,) if right else ()))
+
+    return Contraction(
+        batch=batch,
+        rows=a[-2] if left else 1,
+        columns=b[-1] if right else 1,
+        inner=a[-1],
+        dtype=dtype,
+        a=read_a,
+        b=read_b,
+        finish=lambda at, m, n, total: total,
+        out=position,
+    )
+
+
+def _gemm(site: Site) -> Contraction:
+    a, call = site.shape(0), site.call
+    alpha, beta = float(call.attr("alpha", 1.0)), float(call.attr("beta", 1.0))
+    turned_a, turned_b = bool(call.int_attr("transA")), bool(call.int_attr("transB"))
+    rows, columns = site.out_shape()
+    dtype = sum_dtype(site.dtype(0))
+    if dtype not in ("f32", "f64") and (alpha, beta) != (1.0, 1.0):
+        site.refuse("Gemm of integers with a factor")
+
+    def finish(at: Position, m: Size, n: Size, total: Expr) -> Expr:
+        value = total if alpha == 1.0 else total * alpha
+        if call.has(2) and beta != 0.0:
+            where_c = broadcast_position(site.shape(2), (m, n), (rows, columns))
+            addend = cast(computed(site.read(2, where_c)), dtype)
+            value = value + (addend if beta == 1.0 else addend * beta)
+        return value
+
+    return Contraction(
+        batch=(),
+        rows=rows,
+        columns=columns,
+        inner=a[0] if turned_a else a[1],
+        dtype=dtype,
+        a=lambda at, m, k: site.operand(0, (k, m) if turned_a else (m, k)),
+        b=lambda at, k, n: site.operand(1, (n, k) if turned_b else (k, n)),
+        finish=finish,
+        out=lambda at, m, n: (m, n),
+    )
+
+
+MATMUL = Product(_matmul)
+GEMM = Product(_gemm)

@@ -1,0 +1,149 @@
+"""Which nodes become one kernel, by kind.
+
+    Conv ─ Add ─ Relu      the convolution takes its neighbours as its epilogue (`tail`)
+    Add ─ Mul ─ Sigmoid    a chain of elements is written where it is read: one kernel, for the last of them
+    Transpose, Reshape     views are index maps of whoever reads them
+
+A value that no kernel has to store has no bytes at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from sardonyx.ops.lowering import Convolution, Element, Nest, Product, Relabel
+from sardonyx.plan.graph import Graph, Work
+
+__all__ = ["Group", "Grouping", "group_nodes"]
+
+MAX_CHAIN = 24  # nodes that one expression may hold: C compilers crawl on endless ones
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One kernel: the node that decides its loops, and pointwise ones that follow it."""
+
+    root: Work
+    tail: tuple[Work, ...] = ()
+
+    @property
+    def last(self) -> Work:
+        return self.tail[-1] if self.tail else self.root
+
+    @property
+    def result(self) -> ir.Value:
+        return self.last.node.outputs[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Kernels in an order in which they can run, and the values that have bytes."""
+
+    groups: tuple[Group, ...]
+    stored: frozenset[ir.Value]
+
+
+def group_nodes(graph: Graph, forced: Collection[ir.Value]) -> Grouping:
+    """Group the graph's nodes; the `forced` values are stored whatever the rules say."""
+    tails, absorbed = _epilogues(graph, forced)
+    stored = _stored(graph, forced, tails, absorbed)
+    roots = {work: Group(work, tuple(tail)) for work, tail in tails.items()}
+    for work in graph.works:
+        alone = isinstance(work.lowering, (Element, Relabel)) and work not in absorbed
+        if alone and work.node.outputs[0] in stored:
+            roots[work] = Group(work)
+    at = {work: number for number, work in enumerate(graph.works)}
+    ordered = sorted(roots.values(), key=lambda group: at[group.last])
+    return Grouping(tuple(ordered), frozenset(stored))
+
+
+def _epilogues(
+    graph: Graph, forced: Collection[ir.Value]
+) -> tuple[dict[Work, list[Work]], set[Work]]:
+    """What follows each root and can happen while its results are at hand."""
+    tails: dict[Work, list[Work]] = {}
+    absorbed: set[Work] = set()
+    for work in graph.works:
+        if isinstance(work.lowering, (Element, Relabel)):
+            continue
+        tails[work] = []
+        if isinstance(work.lowering, Nest) and not work.lowering.stores_once:
+            continue
+        value = work.node.outputs[0]
+        while len(tails[work]) < MAX_CHAIN:
+            follower = _follower(graph, value, forced)
+            if follower is None or follower in absorbed:
+                break
+            tails[work].append(follower)
+            absorbed.add(follower)
+            value = follower.node.outputs[0]
+        while tails[work] and isinstance(tails[work][-1].lowering, Relabel):
+            absorbed.discard(tails[work].pop())  # a view at the end is left to its readers
+    return tails, absorbed
+
+
+def _follower(graph: Graph, value: ir.Value, forced: Collection[ir.Value]) -> Work | None:
+    """The one reader of a value, if it works element by element on it."""
+    readers = graph.readers.get(value, [])
+    if len(readers) != 1 or value in graph.outputs or value in forced:
+        return None
+    reader = readers[0]
+    if isinstance(reader.lowering, Relabel):
+        return reader if reader.node.inputs[0] is value else None
+    if not isinstance(reader.lowering, Element) or not reader.lowering.pointwise:
+        return None
+    same = graph.facts(value).shape == reader.outputs[0].shape
+    return reader if same else None
+
+
+def _stored(
+    graph: Graph,
+    forced: Collection[ir.Value],
+    tails: dict[Work, list[Work]],
+    absorbed: set[Work],
+) -> set[ir.Value]:
+    stored = set(forced)
+    depth: dict[ir.Value, int] = {}  # nodes of the expression that a value has become
+    for work, tail in tails.items():
+        last = tail[-1] if tail else work
+        stored |= {v for v in last.node.outputs if v in graph.outputs or v in graph.readers}
+        stored |= {v for v in work.node.outputs[1:] if v in graph.outputs or v in graph.readers}
+    for work in graph.works:
+        if not isinstance(work.lowering, (Element, Relabel)) or work in absorbed:
+            continue
+        value = work.node.outputs[0]
+        depth[value] = 1 + max(
+            (depth.get(v, 0) for v in work.node.inputs if v is not None), default=0
+        )
+        if value in stored or value in graph.outputs or not _inlined(graph, work, depth[value]):
+            stored.add(value)
+            depth[value] = 0
+    return stored
+
+
+def _inlined(graph: Graph, work: Work, depth: int) -> bool:
+    """Whether every reader writes this value's expression itself."""
+    value = work.node.outputs[0]
+    weight = 0 if isinstance(work.lowering, Relabel) else _weight(work)
+    readers = graph.readers.get(value, [])
+    if depth >= MAX_CHAIN:
+        return False
+    if weight == 0:
+        return True
+    if len(readers) != 1 or list(readers[0].node.inputs).count(value) != 1:
+        return len(readers) <= 1 and isinstance(readers[0].lowering, Element)
+    reader = readers[0]
+    if isinstance(reader.lowering, (Product, Convolution)):
+        return False
+    if isinstance(reader.lowering, Nest):
+        return reader.lowering.reads_once
+    return reader.outputs[0].shape == graph.facts(value).shape or isinstance(
+        reader.lowering, Relabel
+    )
+
+
+def _weight(work: Work) -> int:
+    return work.lowering.weight if isinstance(work.lowering, Element) else 0

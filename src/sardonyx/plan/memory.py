@@ -1,0 +1,60 @@
+"""Where in the arena each slot lies, for given sizes.
+
+    steps   0   1   2   3   4
+    slot a  ███████               offset 0
+    slot b          ███████       offset 0: a is dead by then
+    slot c      ███████████████   offset after the larger of both
+
+Slots that live at the same time never share bytes. The largest is placed first, each at the lowest
+offset that is free for as long as it lives; that comes within a few percent of the bytes alive at once.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["ALIGNMENT", "Layout", "Span", "most_alive", "place_slots"]
+
+ALIGNMENT = 64
+
+Span = tuple[int, int, int]  # bytes, first step, last step
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets of the slots, and how many bytes the arena needs."""
+
+    offsets: tuple[int, ...]
+    bytes: int
+
+
+def place_slots(spans: Sequence[Span]) -> Layout:
+    """Offsets for slots of these sizes and lives. The same spans get the same offsets."""
+    offsets = [0] * len(spans)
+    order = sorted(range(len(spans)), key=lambda i: (-spans[i][0], spans[i][1], i))
+    placed: list[tuple[int, int, int, int]] = []  # offset, end, first, last
+    total = 0
+    for number in order:
+        size, first, last = spans[number]
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        at = 0
+        for offset, end, begin, until in placed:
+            if begin <= last and first <= until:
+                if offset - at >= size:
+                    break
+                at = max(at, end)
+        offsets[number] = at
+        insort(placed, (at, at + size, first, last))
+        total = max(total, at + size)
+    return Layout(tuple(offsets), total)
+
+
+def most_alive(spans: Sequence[Span]) -> int:
+    """The most bytes that are alive at any one step: no arena can be smaller."""
+    steps = range(max((last for _, _, last in spans), default=-1) + 1)
+    return max(
+        (sum(size for size, first, last in spans if first <= step <= last) for step in steps),
+        default=0,
+    )

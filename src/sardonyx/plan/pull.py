@@ -1,0 +1,127 @@
+"""Reading elements: a buffer, a constant, or an expression that is written where it is needed.
+
+    read(y, (i, j))        y = Relu(Add(x, bias)), not stored anywhere:
+        t0 = x[768*i + j]
+        t1 = bias[j]
+        t2 = t0 + t1
+        t3 = max(t2, 0)    -> t3
+
+Every value is named once in a block, so that an expression never grows by being used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy.typing as npt
+import onnx_ir as ir
+
+from sardonyx.loops.build import Builder, cast
+from sardonyx.loops.index import flatten, unflatten
+from sardonyx.loops.nodes import Dtype, Expr, const
+from sardonyx.ops.lowering import Element, NotNative, Position, Relabel, Site
+from sardonyx.plan.graph import Graph, Work
+from sardonyx.plan.plan import Order
+from sardonyx.sizes import Expr as SizeExpr
+from sardonyx.sizes import Size
+
+__all__ = ["Pull", "offset_of"]
+
+
+def offset_of(position: Position, shape: tuple[Size, ...], order: Order) -> Size:
+    """Where an element lies in a buffer whose axes are in this order."""
+    return flatten([position[axis] for axis in order], [shape[axis] for axis in order])
+
+
+class Pull:
+    """Writes the reads of one kernel.
+
+    Args:
+        buffer: the kernel's buffer for a stored value, with the order of its axes.
+        stored: whether a value has bytes of its own.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        b: Builder,
+        buffer: Callable[[ir.Value], tuple[str, Order]],
+        stored: Callable[[ir.Value], bool],
+    ) -> None:
+        self.graph = graph
+        self.b = b
+        self._buffer = buffer
+        self._stored = stored
+
+    def read(self, value: ir.Value, position: Position) -> Expr:
+        key = (value, position)
+        for scope in reversed(self.b.scopes):
+            if key in scope:
+                found: Expr = scope[key]
+                return found
+        expression = self._expression(value, position)
+        named = self.b.let(expression)
+        self.b.scopes[-1][key] = named
+        return named
+
+    def seed(self, value: ir.Value, position: Position, expression: Expr) -> None:
+        """What a value is at a position, before it was stored anywhere."""
+        self.b.scopes[-1][(value, position)] = self.b.let(expression)
+
+    def site(self, work: Work, **more: Any) -> Site:
+        def read(index: int, position: Position) -> Expr:
+            value = work.node.inputs[index]
+            assert value is not None
+            return self.read(value, position)
+
+        def constant(index: int) -> npt.NDArray[Any] | None:
+            value = work.node.inputs[index]
+            return None if value is None else self.graph.constants.get(value)
+
+        return Site(work.call, work.outputs, self.b, read, constant=constant, **more)
+
+    def _expression(self, value: ir.Value, position: Position) -> Expr:
+        known = self._known(value, position)
+        if known is not None:
+            return known
+        if self._stored(value):
+            buffer, order = self._buffer(value)
+            return self.b.load(buffer, offset_of(position, self.graph.shape(value), order))
+        work = self.graph.producer.get(value)
+        if work is None:
+            raise NotNative(f"{value.name!r} is made by a node that does not run native")
+        return self.compute(work, value, position)
+
+    def compute(self, work: Work, value: ir.Value, position: Position) -> Expr:
+        """An element by its node's own meaning, whether the value is stored or not."""
+        source = work.node.inputs[0] if work.node.inputs else None
+        if isinstance(work.lowering, Relabel) and source is not None:
+            return self._relabelled(value, source, position)
+        assert isinstance(work.lowering, Element), "only elements are written where they are read"
+        result = work.lowering.value(self.site(work), position)
+        return cast(result, self.graph.dtype(value))
+
+    def _relabelled(self, value: ir.Value, source: ir.Value, position: Position) -> Expr:
+        flat = flatten(position, self.graph.shape(value))
+        if self._stored(source):
+            buffer, order = self._buffer(source)
+            if order == tuple(range(len(order))):
+                return self.b.load(buffer, flat)
+        return self.read(source, unflatten(flat, self.graph.shape(source), self.b.ranges))
+
+    def _known(self, value: ir.Value, position: Position) -> Expr | None:
+        """An element that is known before the model runs, as a number or a size."""
+        facts = self.graph.facts(value)
+        array = self.graph.constants.get(value)
+        if array is not None and array.size == 1:
+            return const(array.reshape(-1)[0].item(), self.graph.dtype(value))
+        numbers = tuple(at for at in position if isinstance(at, int))
+        if facts.value is None or len(numbers) != len(position):
+            return None
+        return self._number(facts.value[numbers], self.graph.dtype(value))
+
+    def _number(self, element: object, dtype: Dtype) -> Expr | None:
+        if isinstance(element, SizeExpr):
+            return cast(self.b.size(element), dtype)
+        return const(element, dtype) if isinstance(element, (int, float)) else None

@@ -1,0 +1,200 @@
+"""Groups become kernels of the kernel language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from sardonyx.loops.build import PARALLEL_GRAIN, Builder
+from sardonyx.loops.index import divides_by_data, flatten, unflatten
+from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
+from sardonyx.loops.walk import sizes_of, statements
+from sardonyx.ops.lowering import Convolution, Element, Nest, Position, Product, Relabel, Site
+from sardonyx.plan.graph import Graph
+from sardonyx.plan.group import Group
+from sardonyx.plan.plan import Order
+from sardonyx.plan.pull import Pull, offset_of
+from sardonyx.sizes import Size, product
+
+__all__ = ["Argument", "Scratch", "Written", "write_group"]
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A buffer that one kernel needs for itself."""
+
+    dtype: Dtype
+    size: Size
+
+
+Argument = ir.Value | Scratch
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel with what its buffers are."""
+
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+
+
+@dataclass
+class Writer:
+    """Writes one kernel; buffers come up as values are touched."""
+
+    graph: Graph
+    stored: frozenset[ir.Value]
+    orders: dict[ir.Value, Order]
+    b: Builder = field(default_factory=Builder)
+    buffers: dict[ir.Value, str] = field(default_factory=dict)
+    arguments: list[Argument] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.pull = Pull(self.graph, self.b, self.source, self.is_stored)
+
+    def is_stored(self, value: ir.Value) -> bool:
+        return value in self.stored or value not in self.graph.producer
+
+    def order(self, value: ir.Value) -> Order:
+        return self.orders.get(value, tuple(range(len(self.graph.shape(value)))))
+
+    def source(self, value: ir.Value) -> tuple[str, Order]:
+        return self._buffer(value, "in"), self.order(value)
+
+    def _buffer(self, value: ir.Value, role: Role) -> str:
+        if value not in self.buffers:
+            self.buffers[value] = self.b.buffer(self.graph.dtype(value), role)
+            self.arguments.append(value)
+        return self.buffers[value]
+
+    def scratch(self, dtype: Dtype, size: Size) -> str:
+        self.arguments.append(Scratch(dtype, size))
+        return self.b.buffer(dtype, "scratch")
+
+    def put(self, value: ir.Value, position: Position, element: Expr) -> None:
+        """Store an element of a value, unless nobody needs it."""
+        if value in self.stored:
+            buffer = self._buffer(value, "out")
+            shape = self.graph.shape(value)
+            self.b.store(buffer, offset_of(position, shape, self.order(value)), element)
+
+    def finish(self, group: Group, output: int, position: Position, element: Expr) -> None:
+        """An element of the root's output, and all that was fused after it."""
+        value = group.root.node.outputs[output]
+        if output or not group.tail:
+            self.put(value, position, element)
+            return
+        self.pull.seed(value, position, element)
+        for work in group.tail:
+            result = work.node.outputs[0]
+            if isinstance(work.lowering, Relabel):
+                flat = flatten(position, self.graph.shape(value))
+                element = self.pull.read(value, position)
+                position = unflatten(flat, self.graph.shape(result), self.b.ranges)
+            else:
+                element = self.pull.compute(work, result, position)
+            self.pull.seed(result, position, element)
+            value = result
+        self.put(value, position, self.b.scopes[-1][(value, position)])
+
+    def site(self, group: Group) -> Site:
+        def store(output: int, position: Position, element: Expr) -> None:
+            self.finish(group, output, position, element)
+
+        return self.pull.site(group.root, store=store, scratch=self.scratch)
+
+    def done(self) -> Written:
+        return Written(self.b.kernel(), tuple(self.arguments))
+
+
+def write_group(
+    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: dict[ir.Value, Order]
+) -> Written:
+    """The kernel of a group."""
+    lowering = group.root.lowering
+    if isinstance(lowering, (Element, Relabel)):
+        return _write_elements(graph, group, stored, orders)
+    writer = Writer(graph, stored, orders)
+    if isinstance(lowering, Nest):
+        lowering.build(writer.site(group))
+    elif isinstance(lowering, Convolution):
+        lowering.nest.build(writer.site(group))
+    else:
+        _write_product(writer, lowering, group)
+    return writer.done()
+
+
+def _write_elements(
+    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: dict[ir.Value, Order]
+) -> Written:
+    """One loop nest over the result, with as many dimensions merged as the index maps allow."""
+    value = group.result
+    shape = graph.shape(value)
+    writer = Writer(graph, stored, orders)
+    order = writer.order(value)
+    sizes = [shape[axis] for axis in order]
+    merged = len(sizes) - 1
+    best: Written | None = None
+    while True:
+        writer = Writer(graph, stored, orders)
+        inner = _element_loops(writer, value, order, sizes, max(merged, 0))
+        written = writer.done()
+        if best is not None and inner is not None and _divides(written.kernel, inner):
+            return best
+        best = written
+        merged -= 1
+        if merged < 0:
+            return best
+
+
+def _element_loops(
+    writer: Writer, value: ir.Value, order: Order, sizes: Sequence[Size], merged: int
+) -> str | None:
+    """Loops over `sizes`, those from number `merged` on as one; the name of the innermost variable."""
+    b = writer.b
+    outer, inner = sizes[:merged], sizes[merged:]
+    extent = product(inner)
+    weight = 4
+
+    def body(position_in_order: Sequence[Size]) -> None:
+        position: list[Size] = [0] * len(order)
+        for axis, at in zip(order, position_in_order, strict=True):
+            position[axis] = at
+        where = tuple(position)
+        work = writer.graph.producer[value]
+        writer.put(value, where, writer.pull.compute(work, value, where))
+
+    flat_outer = product(outer)
+    name: str | None = None
+    if flat_outer == 1:
+        with b.loop(extent, "parallel", grain=PARALLEL_GRAIN // weight) as flat:
+            name = flat.lone_symbol if not isinstance(flat, int) else None
+            body((*([0] * len(outer)), *unflatten(flat, inner, b.ranges)))
+    else:
+        with b.parallel(outer, extent * weight) as where, b.loop(extent, "vector") as flat:
+            name = flat.lone_symbol if not isinstance(flat, int) else None
+            body((*where, *unflatten(flat, inner, b.ranges)))
+    return name
+
+
+def _divides(kernel: Kernel, name: str) -> bool:
+    return any(
+        divides_by_data(size, name)
+        for statement in statements(kernel.body)
+        for size in sizes_of(statement)
+    )
+
+
+def _write_product(writer: Writer, lowering: Product, group: Group) -> None:
+    """The definition: one sum for every element of the result."""
+    b, site = writer.b, writer.site(group)
+    product_of = lowering.describe(site)
+    extents = (*product_of.batch, product_of.rows, product_of.columns)
+    with b.parallel(extents, product_of.inner) as (*batch, m, n):
+        at = tuple(batch)
+        total = b.local(const(0, product_of.dtype))
+        with b.loop(product_of.inner, "vector") as k:
+            b.set(total, total + product_of.a(at, m, k) * product_of.b(at, k, n))
+        site.store(product_of.out(at, m, n), product_of.finish(at, m, n, total))

@@ -1,0 +1,170 @@
+"""One operator three times: reference backend, interpreted loops, compiled C.
+
+case = Case("Relu", [x])
+agree(case)         # runs all three and compares them by the numeric contract
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import helper
+
+import sardonyx as sx
+from sardonyx.backends.c.emit import emit
+from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
+from sardonyx.backends.guard import Guard
+from sardonyx.backends.reference import compile_model
+from sardonyx.loops.interpret import interpret
+from sardonyx.loops.verify import verify
+from sardonyx.options import read_environment
+from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.make import make_plan
+from sardonyx.plan.plan import Plan
+from sardonyx.runtime.cache import default_cache
+from sardonyx.runtime.compiling import Unit, build_library
+from sardonyx.runtime.native import NUMPY_TYPES, NativeModel
+from sardonyx.runtime.threads import process_pool
+from sardonyx.sizes import evaluate
+
+
+@dataclass(frozen=True)
+class Case:
+    """One node: its inputs (None for one left out) and attributes.
+
+    `constants` are the numbers of inputs that are initializers rather than fed; `symbolic` declares
+    the fed inputs' dimensions as symbols, so that one compiled model must serve any size.
+    """
+
+    op: str
+    inputs: Sequence[np.ndarray | None]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    outputs: int = 1
+    constants: frozenset[int] = frozenset()
+    symbolic: bool = False
+    opset: int = 28
+    domain: str = ""
+
+    def model(self) -> onnx.ModelProto:
+        names = [f"x{i}" if x is not None else "" for i, x in enumerate(self.inputs)]
+        results = [f"y{i}" for i in range(self.outputs)]
+        node = helper.make_node(self.op, names, results, domain=self.domain, **self.attributes)
+        fed, weights = [], []
+        for i, x in enumerate(self.inputs):
+            if x is None:
+                continue
+            kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+            if i in self.constants:
+                weights.append(onnx.numpy_helper.from_array(x, names[i]))
+            else:
+                dims = [f"d{i}_{a}" for a in range(x.ndim)] if self.symbolic else x.shape
+                fed.append(helper.make_tensor_value_info(names[i], kind, dims))
+        outputs = [onnx.ValueInfoProto(name=name) for name in results]
+        graph = helper.make_graph([node], "case", fed, outputs, weights)
+        imports = [helper.make_opsetid("", self.opset)]
+        if self.domain:
+            imports.append(helper.make_opsetid(self.domain, 5))
+        model = helper.make_model(graph, opset_imports=imports, ir_version=13)
+        inferred = onnx.shape_inference.infer_shapes(model)
+        for value in inferred.graph.output:  # types are wanted; shapes are ours to infer
+            value.type.tensor_type.ClearField("shape")
+        return inferred
+
+    def feeds(self) -> dict[str, np.ndarray]:
+        return {
+            f"x{i}": x
+            for i, x in enumerate(self.inputs)
+            if x is not None and i not in self.constants
+        }
+
+
+def plan_of(model: ir.Model) -> Plan:
+    plan = make_plan(model, infer_shapes(model))
+    for kernel in plan.kernels:
+        verify(kernel)
+    return plan
+
+
+def constants_of(model: ir.Model, plan: Plan) -> list[np.ndarray]:
+    return [
+        np.ascontiguousarray(model.graph.initializers[c.source].const_value.numpy())
+        for c in plan.constants
+    ]
+
+
+def run_reference(model: ir.Model, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    return compile_model(model).run(dict(feeds), [v.name for v in model.graph.outputs], Guard())
+
+
+def run_interpreted(
+    model: ir.Model, plan: Plan, feeds: Mapping[str, np.ndarray]
+) -> list[np.ndarray]:
+    values: dict[str, int] = {}
+    for number in plan.inputs:
+        tensor = plan.tensors[number]
+        for size, dim in zip(feeds[tensor.name].shape, tensor.shape, strict=True):
+            if not isinstance(dim, int):
+                values[dim.lone_symbol] = size
+    constants = constants_of(model, plan)
+    buffers: list[np.ndarray] = []
+    for tensor in plan.tensors:
+        if tensor.place.kind == "input":
+            buffers.append(np.ascontiguousarray(feeds[tensor.name]).reshape(-1))
+        elif tensor.place.kind == "constant":
+            buffers.append(constants[tensor.place.number].reshape(-1))
+        else:
+            count = evaluate(tensor.elements, values)
+            buffers.append(np.zeros(count, NUMPY_TYPES[tensor.dtype]))
+    for step in plan.steps:
+        sizes = {name: values[name] for name in step.symbols}
+        interpret(plan.kernels[step.kernel], [buffers[n] for n in step.tensors], sizes)
+    return [
+        buffers[n].reshape([evaluate(d, values) for d in plan.tensors[n].shape])
+        for n in plan.outputs
+    ]
+
+
+def run_compiled(
+    model: ir.Model, plan: Plan, feeds: Mapping[str, np.ndarray], threads: int = 2
+) -> list[np.ndarray]:
+    environment = read_environment()
+    units = [Unit(name, text) for name, text in emit(plan).units.items()]
+    library = build_library(
+        units, find_toolchain(environment), host_cpu(), default_cache(environment)
+    )
+    native = NativeModel(plan, library, constants_of(model, plan), process_pool(), threads)
+    return native.run([feeds[plan.tensors[n].name] for n in plan.inputs], Guard())
+
+
+def close(got: np.ndarray, expected: np.ndarray, what: str, ulps: float = 1.0) -> None:
+    """The contract for one operator: see docs/numerics.md."""
+    assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
+    assert got.dtype == expected.dtype, f"{what}: {got.dtype}, expected {expected.dtype}"
+    if got.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, expected, err_msg=what)
+        return
+    small = got.dtype.itemsize == 2
+    rtol = (2e-2 if got.dtype.name == "bfloat16" else 4e-3) if small else 1e-4
+    atol = 1e-2 if small else 1e-5
+    np.testing.assert_allclose(
+        got.astype(np.float64), expected.astype(np.float64), rtol * ulps, atol * ulps, err_msg=what
+    )
+
+
+def agree(case: Case, *, interpreted: bool = True) -> Plan:
+    """Reference = interpreter = compiled C."""
+    model = sx.load(case.model())
+    feeds = case.feeds()
+    expected = run_reference(model, feeds)
+    plan = plan_of(model)
+    if interpreted:
+        for got, want in zip(run_interpreted(model, plan, feeds), expected, strict=True):
+            close(got, np.asarray(want), f"{case.op} interpreted")
+    for got, want in zip(run_compiled(model, plan, feeds), expected, strict=True):
+        close(got, np.asarray(want), f"{case.op} compiled")
+    return plan
