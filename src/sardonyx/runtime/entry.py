@@ -21,7 +21,7 @@ _ATTEMPTS = 3  # another process may clear the cache meanwhile
 
 
 def is_sound(path: Path, *, by_date: bool) -> bool:
-    """Whether a file is ours and what its name says. A file that is not is removed."""
+    """Whether a file is ours and what its name says; one that is not is removed."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         opened = os.open(path, flags)
@@ -29,23 +29,31 @@ def is_sound(path: Path, *, by_date: bool) -> bool:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
             drop(path)
         return False
-    with os.fdopen(opened, "rb", buffering=0) as file:
-        status = os.fstat(opened)
-        sound = (
-            stat.S_ISREG(status.st_mode)
-            and status.st_uid == os.getuid()
-            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            and DIGEST.fullmatch(path.name) is not None
-        )
-        date = _date_of(path.name) if sound else 0
-        if sound and not (by_date and status.st_mtime_ns == date):
-            sound = _hash(file.fileno()) == path.name
-        if sound:
-            with suppress(OSError):  # a read-only disk
-                os.utime(opened, ns=(time.time_ns(), date))
+    try:
+        sound = _is_ours(os.fstat(opened)) and _is_whole(opened, path.name, by_date)
+    except OSError:
+        return False  # the disk cannot read it now
+    finally:
+        os.close(opened)
     if not sound:
         drop(path)
     return sound
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and not others_write
+
+
+def _is_whole(opened: int, name: str, by_date: bool) -> bool:
+    if DIGEST.fullmatch(name) is None:
+        return False
+    date = _date_of(name)
+    if not (by_date and os.fstat(opened).st_mtime_ns == date) and _hash(opened) != name:
+        return False
+    with suppress(OSError):  # a read-only disk
+        os.utime(opened, ns=(time.time_ns(), date))  # the last use, and the date of this content
+    return True
 
 
 def seal(path: Path, *, durable: bool) -> str:
