@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -228,14 +229,26 @@ def conversion(source: Dtype, target: Dtype) -> Function:
     if target in INTEGERS:
         wrap = _wrap(target)
         return _saturating(target) if source in FLOATS | SMALL_FLOATS else lambda x: wrap(int(x))
-    to_type = NUMPY_TYPES[target].type
-    if source in FLOATS | SMALL_FLOATS:
-        return to_type
-    # numpy rounds its own integers once, but goes from Python's to float32 through float64.
-    from_type = NUMPY_TYPES[source].type
     if target == "bf16":
-        return lambda x: to_type(np.float32(from_type(x)))
-    return lambda x: to_type(from_type(x))
+        return _to_bfloat16
+    to_type = NUMPY_TYPES[target]
+    if source in FLOATS | SMALL_FLOATS:
+        return to_type.type
+    # numpy rounds its own integers once, but brings Python's to float32 by way of float64.
+    from_type = NUMPY_TYPES[source].type
+    return lambda x: from_type(x).astype(to_type)
+
+
+def _to_bfloat16(x: Any) -> Any:
+    """Rounded once, half to even; ml_dtypes would round to float32 on the way."""
+    wide = float(x)
+    if wide == 0 or not math.isfinite(wide):
+        return ml_dtypes.bfloat16(wide)
+    # Eight significant bits, and below the smallest normal number steps of 2**-133.
+    step = max(math.frexp(wide)[1] - 8, -133)
+    exact = Fraction(x if isinstance(x, int) else wide)
+    rounded = math.ldexp(round(exact / Fraction(2) ** step), step)
+    return ml_dtypes.bfloat16(math.copysign(rounded, wide))
 
 
 def _saturating(target: Dtype) -> Function:
