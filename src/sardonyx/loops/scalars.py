@@ -104,6 +104,11 @@ def _sigmoid(x: Any) -> Any:
     return (1.0 if x >= 0 else small) / (1.0 + small)
 
 
+def _float_power(x: Any, n: Any) -> Any:
+    """C's pow; numpy takes a square root for scalars where n is 0.5, and answers NaN for -inf."""
+    return np.power(x.reshape(1), n.reshape(1))[0]
+
+
 NATIVE_FLOAT: dict[str, Function] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -136,7 +141,7 @@ FLOAT_FUNCTIONS: dict[str, Function] = {
     "log": np.log,
     "log1p": np.log1p,
     "mod": np.remainder,  # the sign of the divisor, also of a zero
-    "pow": np.power,
+    "pow": _float_power,
     "round": np.rint,  # half to even
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": _sigmoid,

@@ -257,6 +257,14 @@ def test_large_arguments_do_not_overflow_on_the_way(dtype: Dtype) -> None:
     assert run("softplus", dtype, [-1e4, 1e4]).tolist() == [0.0, 1e4]
 
 
+@pytest.mark.parametrize("dtype", sorted(FLOATS))
+def test_float_powers_are_those_of_c(dtype: Dtype) -> None:
+    bases = [-INF, -1.0, -1.0, 1.0, NAN, -8.0, 0.0, -0.0, -2.0]
+    exponents = [0.5, INF, -INF, NAN, 0.0, 1 / 3, -1.0, -1.0, 3.0]
+    expected = [INF, 1.0, 1.0, 1.0, 1.0, NAN, INF, -INF, -8.0]
+    np.testing.assert_array_equal(run("pow", dtype, bases, exponents), expected)
+
+
 INTEGER_ENDS = [(dtype, np.iinfo(NUMPY_TYPES[dtype])) for dtype in sorted(INTEGERS)]
 
 
