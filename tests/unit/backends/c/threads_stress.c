@@ -91,6 +91,7 @@ static void many_sizes(sx_pool *pool, unsigned seed) {
         run.threads = 1 + (int32_t)((next_random(&seed) >> 8) % (unsigned)(threads + 1));
         if (i % 16 == 0)
             pass_time(next_random(&seed) % (3 * SPIN)); /* some workers sleep by now, some do not */
+        sheet.pause = i % 8 == 0 ? 300 : 0; /* long enough for a worker to be late */
         fill_sheet(&sheet, &run, count, grain);
         check_sheet(&sheet);
     }
