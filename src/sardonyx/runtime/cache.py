@@ -115,17 +115,18 @@ class Cache:
         return None
 
     def put(self, kind: str, key: str, write: Callable[[Path], None]) -> Path:
-        """Have `write` make a file, and keep it; it is there as a whole or not at all."""
+        """Have `write` fill a file, and keep it; it is there as a whole or not at all."""
         if self._spare is None:
             try:
                 return self._store(self.root, kind, key, write)
             except OSError as error:
-                self._give_up(error)
-        assert self._spare is not None
+                self._open_spare(error)
+        spare = self._spare
+        assert spare is not None, "that is what _open_spare is for"
         try:
-            return self._store(self._spare, kind, key, write)
+            return self._store(spare, kind, key, write)
         except OSError as error:
-            raise _unusable(self._spare, error) from error
+            raise _unusable(spare, error) from error
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
@@ -184,6 +185,8 @@ class Cache:
             self._swept = True
             _sweep(root)
         temporary = make_below(root, "tmp") / f"{os.getpid()}-{secrets.token_hex(8)}"
+        # Made here, so that a folder that takes no files is not the compiler's fault.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             write(temporary)
             digest = seal(temporary, durable=kind in _TRUSTED_BY_DATE)
@@ -192,7 +195,7 @@ class Cache:
             with suppress(OSError):
                 temporary.unlink()
 
-    def _give_up(self, error: OSError) -> None:
+    def _open_spare(self, error: OSError) -> None:
         """From now on, this process keeps what it makes in a temporary folder."""
         if error.errno not in _DISK_ERRORS:
             raise _unusable(self.root, error) from error
@@ -201,7 +204,7 @@ class Cache:
                 try:
                     self._spare = temporary_folder()
                 except OSError as second:
-                    raise _unusable(Path("/tmp"), second) from second
+                    raise _unusable(self.root, second) from second
                 self.reason = _say_why(self.root, error.strerror or str(error))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["acquire", "release", "remove_if_free"]
 
 
 def acquire(path: Path) -> int | None:
-    """A descriptor that holds the lock, or None where there are no locks. Closing it lets go."""
+    """A descriptor that holds the lock, or None where there are no locks."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         try:
@@ -32,12 +33,10 @@ def acquire(path: Path) -> int | None:
 
 def release(path: Path, held: int) -> None:
     """Let go. The file goes first: whoever waits for it sees that it is gone, and takes a new one."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        pass  # the folder has become read-only: the file stays, and is free
-    finally:
-        os.close(held)
+    with suppress(OSError):  # on a folder that has become read-only the file stays, and is free
+        path.unlink()
+    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child may have it open too
+    os.close(held)
 
 
 def remove_if_free(path: Path) -> None:

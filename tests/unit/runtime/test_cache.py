@@ -84,7 +84,7 @@ def test_a_write_that_fails_leaves_nothing(cache: Cache) -> None:
     assert cache.find("object", KEY) is None
     assert [path for path in cache.root.rglob("*") if path.is_file()] == []
     with pytest.raises(CacheError, match="No such file"):
-        cache.put("object", KEY, lambda path: None)
+        cache.put("object", KEY, lambda path: path.unlink())
 
 
 def test_the_second_of_two_writers_does_no_harm(cache: Cache) -> None:
@@ -151,6 +151,19 @@ def test_a_dead_process_holds_no_lock(cache: Cache) -> None:
     process.communicate()
     with cache.lock("k"):  # a hang would end the test
         pass
+
+
+def test_a_forked_child_does_not_keep_its_parents_lock(cache: Cache) -> None:
+    code = (
+        "import os, sys, time; from pathlib import Path; from sardonyx.runtime.cache import Cache\n"
+        "cache = Cache(Path(sys.argv[1]))\n"
+        "with cache.lock('k'):\n"
+        "    child = os.fork()\n"
+        "    if child == 0: time.sleep(60); os._exit(0)\n"
+        "    waiting = os.open(cache.root / 'lock' / os.listdir(cache.root / 'lock')[0], os.O_RDWR)\n"
+        "import fcntl; fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB); os.kill(child, 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(cache.root)], check=True)
 
 
 def test_usage_and_clearing_by_kind_and_age(cache: Cache) -> None:

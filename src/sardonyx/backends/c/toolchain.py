@@ -87,8 +87,9 @@ _WARNINGS = (
 _NO_WARNINGS = ("-w",)
 _LINK_FLAGS = ("-z", "defs", "-z", "now", "--build-id=none", "--gc-sections", "--as-needed", "-s")
 
-# What the C library is called where a process has it mapped. Before glibc 2.34 threads had their own.
-_LIBRARIES = ("libm.so", "libpthread.so", "libc.so", "ld-musl-", "libc.musl-")
+# What the C library is called where a process has it mapped. Before glibc 2.34 threads had a file of their own;
+# thread-local variables are the loader's.
+_LIBRARIES = ("libm.so", "libpthread.so", "libc.so", "ld-linux", "ld-musl-", "libc.musl-")
 
 # A compiler's words for a disk that takes no more; the same errors as when Python writes.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
