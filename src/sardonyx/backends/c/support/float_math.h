@@ -27,13 +27,14 @@ static inline float sx_scale(float y, int32_t n) {
     return y * sx_power_of_two(half) * sx_power_of_two(n - half);
 }
 
-/* x = n * ln 2 + r with |r| <= ln 2 / 2; returns r. A NaN stays in r; its n is 0. */
+/* x = n * ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. A NaN is returned; its n is 0. */
 static inline float sx_exp_reduce(float x, int32_t *n) {
     float shifted = x * 0x1.715476p+0f + SX_ROUNDER;
     float whole = shifted - SX_ROUNDER;
     *n = x == x ? (int32_t)(sx_bits_f32(shifted) - sx_bits_f32(SX_ROUNDER)) : 0;
-    float rest = x - whole * SX_LN2_HIGH;
-    return rest - whole * SX_LN2_LOW;
+    float rest = x - whole * SX_LN2_HIGH; /* exact: r without its last bits */
+    float r = rest - whole * SX_LN2_LOW;
+    return rest + (r * r * sx_poly_exp(r) - whole * SX_LN2_LOW);
 }
 
 static inline float sx_exp_f32(float x) {
@@ -41,8 +42,8 @@ static inline float sx_exp_f32(float x) {
     float inside = x > 89.0f ? 89.0f : x;
     inside = inside < -104.0f ? -104.0f : inside;
     int32_t n;
-    float r = sx_exp_reduce(inside, &n);
-    return sx_scale(1.0f + (r + r * r * sx_poly_exp(r)), n);
+    float above = sx_exp_reduce(inside, &n);
+    return sx_scale(1.0f + above, n);
 }
 
 /* e^x - 1 = 2^n * ((e^r - 1) + (1 - 2^-n)) */
@@ -50,10 +51,9 @@ static inline float sx_expm1_f32(float x) {
     float inside = x > 89.0f ? 89.0f : x;
     inside = inside < -18.0f ? -18.0f : inside; /* -1 from here on */
     int32_t n;
-    float r = sx_exp_reduce(inside, &n);
+    float above = sx_exp_reduce(inside, &n);
     float inverse = sx_power_of_two(n > 60 ? -60 : -n); /* nothing beside 1 in either case */
-    float y = sx_scale((r + r * r * sx_poly_exp(r)) + (1.0f - inverse), n);
-    return x == 0 ? x : y; /* -0 */
+    return x == 0 ? x : sx_scale(above + (1.0f - inverse), n); /* -0 */
 }
 
 /* x = 2^e * m with sqrt(1/2) <= m < sqrt(2); returns m. For positive, normal x. */
@@ -112,10 +112,19 @@ static inline float sx_erf_f32(float x) {
     return __builtin_copysignf(a < 0.92f ? small : large, x);
 }
 
-/* 1 / (1 + e^-x), from e^-|x|, which never overflows. */
+/* 1 / (1 + e^-x) = 2^-n / (2^-n + e^r) with -x = n * ln 2 + r: no term overflows, and what the
+ * roundings of e^r and of the sum lost is put back by one step of Newton's. */
 static inline float sx_sigmoid_f32(float x) {
-    float e = sx_exp_f32(-__builtin_fabsf(x));
-    return (x < 0 ? e : 1.0f) / (1.0f + e);
+    float inside = x > 20.0f ? 20.0f : x; /* 1 from here on */
+    inside = inside < -104.0f ? -104.0f : inside;
+    int32_t n;
+    float above = sx_exp_reduce(-inside, &n);
+    float e = 1.0f + above;
+    float scale = sx_power_of_two(n > 126 ? -126 : -n);
+    float sum = e + scale;
+    float lost = (above - (e - 1.0f)) + (scale > e ? e - (sum - scale) : scale - (sum - e));
+    float y = 1.0f / sum;
+    return sx_scale(y - y * (y * lost), -n);
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */

@@ -18,10 +18,10 @@
     static inline T sx_neg_##t(T x) { return (T)((W)0 - (W)x); }                    \
     static inline T sx_min_##t(T a, T b) { return b < a ? b : a; }                  \
     static inline T sx_max_##t(T a, T b) { return b > a ? b : a; }                  \
-    static inline T sx_bitand_##t(T a, T b) { return (T)(a & b); }                  \
-    static inline T sx_bitor_##t(T a, T b) { return (T)(a | b); }                   \
-    static inline T sx_bitxor_##t(T a, T b) { return (T)(a ^ b); }                  \
-    static inline T sx_bitnot_##t(T x) { return (T)~x; }                            \
+    static inline T sx_and_##t(T a, T b) { return (T)(a & b); }                  \
+    static inline T sx_or_##t(T a, T b) { return (T)(a | b); }                   \
+    static inline T sx_xor_##t(T a, T b) { return (T)(a ^ b); }                  \
+    static inline T sx_not_##t(T x) { return (T)~x; }                            \
     static inline T sx_wrapped_power_##t(T x, uint64_t n) {                         \
         uint64_t product = 1, square = (uint64_t)x;                                 \
         for (; n; n >>= 1) {                                                        \

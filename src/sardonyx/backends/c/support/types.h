@@ -10,11 +10,17 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifndef SX_HARDWARE_F16
 #if defined(__aarch64__) || (defined(__F16C__) && defined(__FLT16_MAX__))
 #define SX_HARDWARE_F16 1
-typedef _Float16 sx_f16;
 #else
 #define SX_HARDWARE_F16 0
+#endif
+#endif
+
+#if SX_HARDWARE_F16
+typedef _Float16 sx_f16;
+#else
 typedef uint16_t sx_f16;
 #endif
 

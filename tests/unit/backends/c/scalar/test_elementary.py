@@ -1,0 +1,97 @@
+"""Elementary functions keep the errors that docs/numerics.md states."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.backends.c.scalar.harness import Library
+from tests.unit.backends.c.scalar.ulps import EXACT, SPECIAL, samples, ulp_errors
+
+ROUNDED_ONCE = 0.501
+LIMITS = {
+    **dict.fromkeys(EXACT, ROUNDED_ONCE),
+    "erf": 1.3,
+    "exp": 0.9,
+    "expm1": 1.6,
+    "log": 0.9,
+    "log1p": 1.5,
+    "rsqrt": 1.5,
+    "sigmoid": 1.3,
+    "softplus": 1.8,
+    "tanh": 1.4,
+}
+
+
+@functools.cache
+def numbers() -> Any:
+    return samples(1 << 20)
+
+
+@functools.cache
+def exact(name: str) -> Any:
+    return EXACT[name](numbers().astype(np.float64))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_error_of_float32_function(library: Library, name: str) -> None:
+    got, want = library(f"{name}_f32", numbers()), exact(name)
+    errors = ulp_errors(got, want)
+    assert errors.max() <= LIMITS[name]
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_special_values_are_those_of_ieee(library: Library, name: str) -> None:
+    """Zeros with their signs, infinities and NaN, exactly; overflow at the same number."""
+    want = EXACT[name](SPECIAL.astype(np.float64)).astype(np.float32)
+    got = library(f"{name}_f32", SPECIAL)
+    fixed = ~np.isfinite(want) | (want == 0) | np.isin(want, [1.0, -1.0])
+    np.testing.assert_array_equal(got[fixed], want[fixed])
+    np.testing.assert_array_equal(
+        np.signbit(got[fixed & ~np.isnan(want)]), np.signbit(want[fixed & ~np.isnan(want)])
+    )
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+
+
+def powers() -> tuple[Any, Any]:
+    random = np.random.default_rng(7)
+    bases = np.concatenate([samples(1 << 17), random.uniform(0, 4, 1 << 18).astype(np.float32)])
+    exponents = random.permutation(bases)
+    exponents[::3] = random.uniform(-10, 10, exponents[::3].size)
+    exponents[1::5] = np.rint(random.uniform(-30, 30, exponents[1::5].size))
+    bases[::2] = np.abs(bases[::2])
+    base, exponent = (grid.ravel() for grid in np.meshgrid(SPECIAL, SPECIAL))
+    return np.concatenate([bases, base]), np.concatenate([exponents, exponent])
+
+
+def test_powers(library: Library) -> None:
+    x, y = powers()
+    want = np.power(x.astype(np.float64), y.astype(np.float64))
+    got = library("pow_f32", x, y)
+    assert ulp_errors(got, want).max() <= ROUNDED_ONCE
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
+
+
+def test_whole_powers_are_exact(library: Library) -> None:
+    x = np.arange(-200, 201, dtype=np.float32)
+    for power in (0, 1, 2, 3):
+        np.testing.assert_array_equal(library("pow_f32", x, np.float32(power)), x**power)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_float64_functions_are_the_librarys(library: Library, name: str) -> None:
+    """numpy's own float64 functions may be off by 4 units in the last place."""
+    x = np.concatenate([np.random.default_rng(1).normal(0, 3, 4096), SPECIAL.astype(np.float64)])
+    want = EXACT[name](x)
+    np.testing.assert_allclose(library(f"{name}_f64", x), want, rtol=1e-15, atol=0)
+
+
+def test_float64_powers(library: Library) -> None:
+    x, y = (array.astype(np.float64)[:: 1 << 4] for array in powers())
+    want = np.power(x, y)
+    np.testing.assert_allclose(library("pow_f64", x, y), want, rtol=1e-15, atol=0)
