@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from sardonyx.backends.c.kernels.elements import C_TYPE, value_reader
-from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
+from sardonyx.backends.c.kernels.isa import Isa, tile_of
 from sardonyx.backends.c.kernels.nest import Extent, Nest, choose_blocks, launch, nest_functions
 from sardonyx.backends.c.kernels.tile import TileFamily
 
@@ -68,7 +68,7 @@ def conv(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
 
     The epilogue's row is a pixel of an image: (image, pixel, filter, count). `scratch` is not used.
     """
-    family = TileFamily(name, isa, spec.b)
+    family = TileFamily(name, isa, tile_of(isa, sum_type(spec.b)), spec.b)
     wide = spec.a == family.dtype and spec.channels // spec.groups >= _NARROW
     nest = _wide(spec, family, epilogue) if wide else _narrow(spec, family, epilogue)
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())

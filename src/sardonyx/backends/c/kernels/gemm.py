@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, value_reader
-from sardonyx.backends.c.kernels.isa import Isa, Tile
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, value_reader
+from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import (
     Blocks,
     Extent,
@@ -71,8 +71,13 @@ def scratch_bytes(spec: GemmSpec, tile: Tile) -> str:
 
 
 def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
-    """C text of the product as a static function."""
-    family = TileFamily(name, isa, spec.b.dtype)
+    """C text of the product as a static function; B is packed in panels of `tile_of(isa, …)`."""
+    return product(name, spec, epilogue, isa, tile_of(isa, sum_type(spec.b.dtype)))
+
+
+def product(name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile) -> str:
+    """The same for a tile of choice."""
+    family = TileFamily(name, isa, tile, spec.b.dtype)
     nest = _nest(spec, family, epilogue)
     parts = [_packing(spec, family)] if isinstance(spec.b, Operand) else []
     parts += [_readers(spec.a, family), nest_functions(nest)]

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, vector_reader
-from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.isa import Isa, Tile
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class TileFamily:
 
     name: str
     isa: Isa
+    tile: Tile
     b: str = "f32"
 
     @property
@@ -38,16 +39,17 @@ class TileFamily:
         return sum_type(self.b)
 
     @property
-    def tile(self) -> Tile:
-        return tile_of(self.isa, self.dtype)
-
-    @property
     def lanes(self) -> int:
         return self.isa.lanes_of(self.dtype)
 
+    @property
+    def vectors(self) -> int:
+        """Vectors in a row of the tile."""
+        return self.tile.columns // self.lanes
+
     def panels_at_once(self, rows: int) -> int:
-        """How many panels keep the multipliers busy: about eight independent sums at least."""
-        return max(1, min(4, self.tile.rows // 2 // rows))
+        """Two where one would leave the multipliers waiting for the last sum; each is a stream of its own."""
+        return 2 if self.vectors <= 2 and rows < 4 else 1
 
 
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
@@ -89,7 +91,7 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     """The loop over panels, `panels` of them at once."""
     name, tile, lanes = family.name, family.tile, family.lanes
     value, stored = C_TYPE[family.dtype], C_TYPE[family.b]
-    vectors = [(p, v) for p in range(panels) for v in range(tile.columns // lanes)]
+    vectors = [(p, v) for p in range(panels) for v in range(family.vectors)]
     cells = [(r, p, v) for r in range(rows) for p, v in vectors]
 
     def place(r: int, p: int, v: int) -> str:
@@ -128,13 +130,13 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     def multiply(k: int, operands: list[str]) -> list[str]:
         lines = []
         for p in range(panels):
-            for v in range(tile.columns // lanes):
+            for v in range(family.vectors):
                 offset = k * tile.columns + v * lanes
                 lines.append(f"const {name}_a_v y{p}_{v} = {name}_b_load(b{p} + {offset});")
         lines += [
             f"c{r}_{p}_{v} += {operands[r]} * y{p}_{v};"
             for p in range(panels)
-            for v in range(tile.columns // lanes)
+            for v in range(family.vectors)
             for r in range(rows)
         ]
         return ["{", *[f"    {line}" for line in lines], "}"]

@@ -1,0 +1,336 @@
+"""The contraction kernels alone, beside onnxruntime and the peak of this machine.
+
+    python -m benchmarks.kernels                  all
+    python -m benchmarks.kernels gemm depthwise   those whose name contains one of the words
+
+Each engine runs in blocks (a pause, two warm-up calls, timed calls), in turn. A block counts by its fastest call:
+what else this machine does can only add time. The ratio is the median over the rounds, and under 1 is faster than
+onnxruntime. With one thread its CPU time is taken, which says the same on a busy machine. The peak is a loop of
+multiply-adds that touches no memory, on as many threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.kernel_harness import IN_ORDER, THREADED, Kernel, compile_kernel
+from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
+from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile, suits_gemv
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, Isa, tile_of
+from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
+
+Array = NDArray[np.float32]
+RNG = np.random.default_rng(0)
+
+
+def host() -> Isa:
+    """The widest of our families that this machine has."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return NEON
+    return AVX512 if "avx512f" in Path("/proc/cpuinfo").read_text() else AVX2
+
+
+ISA = host()
+TILE = tile_of(ISA)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One contraction: our text and operands, and onnxruntime's model and feeds."""
+
+    name: str
+    flops: int
+    text: str
+    output: Array
+    a: Array
+    b: Array
+    scratch: Array | None
+    model: onnx.ModelProto
+    feeds: dict[str, Array]
+    expected: Callable[[Array], Array]
+
+
+def values(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def one_node(
+    op: str, feeds: dict[str, Array], weights: Array | None, rank: int, **attributes: object
+) -> onnx.ModelProto:
+    """A model of one node; what is in `weights` is a constant of it."""
+    inputs = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape) for n, a in feeds.items()
+    ]
+    constants = [] if weights is None else [numpy_helper.from_array(weights, "w")]
+    names = [*feeds, *["w"] * len(constants)]
+    node = helper.make_node(op, names, ["y"], **attributes)
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * rank)
+    graph = helper.make_graph([node], "kernel", inputs, [output], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def product_case(m: int, k: int, n: int) -> Case:
+    a, b = values(m, k), values(k, n)
+    spec = GemmSpec(m, n, k, Operand(k), Packed())
+    few = suits_gemv(spec, ISA)
+    tile, kernel = (gemv_tile(ISA), gemv) if few else (TILE, gemm)
+    return Case(
+        f"gemm {m}×{k}×{n}", 2 * m * k * n, kernel("kernel", spec, "store_row", ISA),
+        np.empty((m, n), np.float32), a, pack_b(b, tile), None,
+        one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
+    )  # fmt: skip
+
+
+def batched_case(batch: int, m: int, k: int, n: int) -> Case:
+    """Two activations: B is packed at run time."""
+    a, b = values(batch, m, k), values(batch, k, n)
+    spec = GemmSpec(
+        m, n, k, Operand(k, offset=f"b * {m * k}"), Operand(n, offset=f"b * {k * n}"), batch
+    )
+    scratch = np.empty(batch * int(packed_elements(k, n, TILE)), np.float32)  # type: ignore[arg-type]
+    return Case(
+        f"gemm {batch} × {m}×{k}×{n}", 2 * batch * m * k * n, gemm("kernel", spec, "store_row", ISA),
+        np.empty((batch, m, n), np.float32), a, b, scratch,
+        one_node("MatMul", {"x": a, "z": b}, None, 3), {"x": a, "z": b}, lambda y: y,
+    )  # fmt: skip
+
+
+def conv_case(
+    label: str, channels: int, size: tuple[int, ...], filters: int, kernel: int, stride: int = 1,
+    pad: int | None = None, groups: int = 1,
+) -> Case:  # fmt: skip
+    rank = len(size)
+    pad = kernel // 2 if pad is None else pad
+    out = tuple((s + 2 * pad - kernel) // stride + 1 for s in size)
+    window = Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * rank, size, out)
+    x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
+    if groups == channels:
+        text = depthwise("kernel", DepthwiseSpec(1, channels, window), "store_row", ISA)
+        packed = pack_depthwise(w)
+    elif kernel == stride == 1 and pad == 0:
+        pixels = prod(out)
+        spec = GemmSpec(pixels, filters, channels, Operand(channels), Packed())
+        text, packed = gemm("kernel", spec, "store_row", ISA), pack_conv(w, 1, TILE)
+    else:
+        text = conv("kernel", ConvSpec(1, channels, filters, window, groups), "store_row", ISA)
+        packed = pack_conv(w, groups, TILE)
+    model = one_node(
+        "Conv",
+        {"x": x},
+        w,
+        rank + 2,
+        strides=[stride] * rank,
+        pads=[pad] * (2 * rank),
+        group=groups,
+    )
+    return Case(
+        f"{label} {channels}@{'×'.join(map(str, size))}→{filters} k{kernel} s{stride}",
+        2 * prod(out) * w.size, text,
+        np.empty((1, prod(out), filters), np.float32), np.ascontiguousarray(np.moveaxis(x, 1, -1)), packed, None,  # type: ignore[arg-type]
+        model, {"x": x}, lambda y: np.moveaxis(y, 1, -1),
+    )  # fmt: skip
+
+
+def cases() -> Iterator[Callable[[], Case]]:
+    """Every case as a function, so that only those asked for are built."""
+    for m, k, n in [
+        (128, 768, 768),
+        (128, 768, 3072),
+        (128, 3072, 768),
+        (197, 768, 3072),
+        (1, 768, 768),
+        (1, 768, 50257),
+    ]:
+        yield lambda m=m, k=k, n=n: product_case(m, k, n)
+    yield lambda: batched_case(12, 128, 64, 128)
+    yield lambda: batched_case(12, 128, 128, 64)
+    yield lambda: conv_case("resnet50", 3, (224, 224), 64, 7, 2)
+    channels, size = 64, 56
+    for width, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
+        layers = [
+            (channels, size, width, 1, 1), (width, size, width, 3, stride), (channels, size, 4 * width, 1, stride),
+            (width, size // stride, 4 * width, 1, 1), (4 * width, size // stride, width, 1, 1),
+            (width, size // stride, width, 3, 1),
+        ]  # fmt: skip
+        for c, s, f, k, t in dict.fromkeys(layers):
+            yield lambda c=c, s=s, f=f, k=k, t=t: conv_case("resnet50", c, (s, s), f, k, t)
+        channels, size = 4 * width, size // stride
+    for c, s, f in [
+        (32, 112, 16),
+        (16, 112, 96),
+        (96, 56, 24),
+        (144, 28, 32),
+        (192, 14, 64),
+        (576, 14, 96),
+        (960, 7, 160),
+        (320, 7, 1280),
+    ]:
+        yield lambda c=c, s=s, f=f: conv_case("mobilenet", c, (s, s), f, 1)
+    for c, s, t in [
+        (32, 112, 1),
+        (96, 112, 2),
+        (144, 56, 1),
+        (144, 56, 2),
+        (192, 28, 1),
+        (384, 14, 1),
+        (576, 14, 2),
+        (960, 7, 1),
+    ]:
+        yield lambda c=c, s=s, t=t: conv_case("depthwise", c, (s, s), c, 3, t, groups=c)
+    yield lambda: conv_case("mobilenet", 3, (224, 224), 32, 3, 2)
+    yield lambda: conv_case("vit", 3, (224, 224), 768, 16, 16, pad=0)
+    yield lambda: conv_case("whisper", 80, (3000,), 384, 3)
+    yield lambda: conv_case("whisper", 384, (3000,), 384, 3, 2)
+
+
+def block(call: Callable[[], object], threads: int, seconds: float) -> float:
+    """The fastest call of one block."""
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    time.sleep(0.1)
+    times = []
+    call(), call()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        begin = clock()
+        call()
+        times.append(clock() - begin)
+    return min(times)
+
+
+def timed(kernel: Kernel, call: Callable[[], object], threads: int, seconds: float) -> float:
+    """A block with the kernel's own pool at work."""
+    if threads == 1:
+        return block(call, threads, seconds)
+    kernel.start()
+    try:
+        return block(call, threads, seconds)
+    finally:
+        kernel.stop()
+
+
+def order_of(threads: int) -> int:
+    return IN_ORDER if threads == 1 else THREADED
+
+
+def peak_gflops(folder: Path, threads: int) -> float:
+    """What the cores do when nothing but multiply-adds happens."""
+    sums = range(16)
+    rounds, tasks = 1 << 18, threads
+    text = f"""\
+typedef float kernel_v __attribute__((vector_size({4 * ISA.lanes})));
+static void kernel_tasks(void *arg, int64_t begin, int64_t end) {{
+    const float *a = arg;
+    for (int64_t task = begin; task < end; task++) {{
+        const kernel_v x = (kernel_v){{0}} + a[0], y = (kernel_v){{0}} + a[1];
+        {" ".join(f"kernel_v s{i} = x * (float){i};" for i in sums)}
+        for (int64_t round = 0; round < {rounds}; round++) {{
+            {" ".join(f"s{i} += x * y;" for i in sums)}
+        }}
+        const kernel_v total = {" + ".join(f"s{i}" for i in sums)};
+        *(volatile float *)(a + 2 + task) = total[0];
+    }}
+}}
+static void kernel(sx_run *run, const struct env *env, void *a, const void *b, void *c, const int64_t *n) {{
+    (void)env, (void)b, (void)c, (void)n;
+    run->parallel(run, {tasks}, 1, kernel_tasks, a);
+}}
+static void (*const unused)(const struct env *, int64_t, int64_t, int64_t, int64_t, const float *) __attribute__((unused)) = store_row;
+"""
+    kernel = compile_kernel("kernel", text, folder)
+    a = np.array([0.5, 0.25, 0, 0], np.float32)
+    call = kernel.prepared(order_of(threads), a.reshape(2, 2), a, a)
+    seconds = min(timed(kernel, call, threads, 0.2) for _ in range(3))
+    return 2 * len(sums) * ISA.lanes * rounds * tasks / seconds / 1e9
+
+
+def measure(
+    case: Case, folder: Path, threads: int, rounds: int, seconds: float
+) -> tuple[float, float, float]:
+    """Our seconds, the ratio to onnxruntime, and the largest difference between the answers."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    peer = onnxruntime.InferenceSession(
+        case.model.SerializeToString(), options, ["CPUExecutionProvider"]
+    )
+    kernel = compile_kernel("kernel", case.text, folder)
+    call = kernel.prepared(order_of(threads), case.output, case.a, case.b, case.scratch)
+    ours, ratios = [], []
+    for _ in range(rounds):
+        mine = timed(kernel, call, threads, seconds)
+        theirs = block(lambda: peer.run(None, case.feeds), threads, seconds)
+        ours.append(mine)
+        ratios.append(mine / theirs)
+    expected = case.expected(peer.run(None, case.feeds)[0]).reshape(case.output.shape)
+    difference = float(np.abs(case.output - expected).max() / np.abs(expected).max())
+    return min(ours), statistics.median(ratios), difference
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="parts of names")
+    parser.add_argument("--threads", type=int, choices=[1, 2], default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of one block")
+    arguments = parser.parse_args()
+    console = Console(width=120)
+    with tempfile.TemporaryDirectory() as name:
+        peak = peak_gflops(Path(name), arguments.threads)
+        table = Table(title=f"{ISA.name}, threads: {arguments.threads}, peak {peak:.0f} GFLOP/s")
+        for column in (
+            "contraction",
+            "µs",
+            "× onnxruntime",
+            "GFLOP/s",
+            "of the peak",
+            "difference",
+        ):
+            table.add_column(column, justify="left" if column == "contraction" else "right")
+        all_ratios = []
+        for index, make in enumerate(cases()):
+            case = make()
+            if arguments.words and not any(word in case.name for word in arguments.words):
+                continue
+            folder = Path(name) / str(index)
+            folder.mkdir()
+            seconds, ratio, difference = measure(
+                case, folder, arguments.threads, arguments.rounds, arguments.seconds
+            )
+            speed = case.flops / seconds / 1e9
+            all_ratios.append(ratio)
+            table.add_row(
+                case.name,
+                f"{seconds * 1e6:.0f}",
+                f"{ratio:.2f}",
+                f"{speed:.1f}",
+                f"{speed / peak:.0%}",
+                f"{difference:.0e}",
+            )
+        console.print(table)
+        if all_ratios:
+            console.print(
+                f"geometric mean {statistics.geometric_mean(all_ratios):.2f} × onnxruntime"
+            )
+
+
+if __name__ == "__main__":
+    main()
