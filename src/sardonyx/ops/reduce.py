@@ -8,25 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.ops.axes import reduced_axes
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, as_array, objects
+from sardonyx.ops.lowerings.reductions import ARG, REDUCTIONS, RUNNING
 from sardonyx.ops.plain import flops_per_input
 from sardonyx.ops.values import symbolic_extreme
 
-__all__ = ["OPERATORS", "reduced_axes"]
-
-
-def reduced_axes(call: Call, rank: int) -> tuple[int, ...] | None:
-    """The axes to reduce, from attribute or input; None when only data knows them."""
-    axes: Sequence[int] | None = call.ints_attr("axes")
-    if axes is None and call.has(1):
-        axes = call.integers(1)
-        if axes is None:
-            return None
-    if not axes:
-        return () if call.int_attr("noop_with_empty_axes") else tuple(range(rank))
-    return call.axes(axes, rank)
+__all__ = ["OPERATORS"]
 
 
 def reduction(call: Call) -> list[Facts]:
@@ -127,11 +117,6 @@ FLOPS = {
     "ReduceL1": 2, "ReduceL2": 2, "ReduceLogSumExp": 3, "ReduceSumSquare": 2,
 }  # fmt: skip
 
-REDUCTIONS = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
-)  # fmt: skip
-
 OPERATORS = (
     *(
         Operator(
@@ -140,11 +125,16 @@ OPERATORS = (
             reduction,
             reduction_values if name in NUMERIC else None,
             flops_per_input(FLOPS.get(name, 1)),
+            lowering,
         )
-        for name in REDUCTIONS
+        for name, lowering in REDUCTIONS.items()
     ),
-    Operator("ArgMax", "reduction", arg_reduction, cost=flops_per_input(1)),
-    Operator("ArgMin", "reduction", arg_reduction, cost=flops_per_input(1)),
-    Operator("CumSum", "reduction", running, cost=flops_per_input(1)),
-    Operator("CumProd", "reduction", running, cost=flops_per_input(1)),
+    *(
+        Operator(name, "reduction", arg_reduction, cost=flops_per_input(1), lower=lowering)
+        for name, lowering in ARG.items()
+    ),
+    *(
+        Operator(name, "reduction", running, cost=flops_per_input(1), lower=lowering)
+        for name, lowering in RUNNING.items()
+    ),
 )

@@ -1,0 +1,183 @@
+"""Loops over sets of elements that fold to one number each, whatever axes they span.
+
+    rows       the innermost axis is folded         columns    the innermost axis is kept
+      parallel over the kept axes                     parallel over kept axes and blocks of columns
+        v = start                                       vector: a[lane] = start
+        serial over the outer folded axes               serial over the folded axes
+          vector over the innermost: v = v + x            vector over the lanes: a[lane] = a[lane] + x
+
+Both read memory in unit stride. A rule says what happens to an element and is written into either;
+what it accumulates is a `Cell`: a number of the row, or one a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from sardonyx.loops.build import Builder, cast
+from sardonyx.loops.index import flatten, unflatten
+from sardonyx.loops.nodes import Dtype, Expr, LoopKind, Var
+from sardonyx.ops.lowering import Position
+from sardonyx.sizes import Size, ceil_div, min_of, product
+
+__all__ = ["Cell", "Folding"]
+
+BLOCK = 256  # columns that one pass folds: 1 KiB of float32 accumulators
+SMALLEST_BLOCK = 64
+
+
+class Cell:
+    """One number for each set at hand; `get` and `set` are those of the element being visited."""
+
+    def __init__(self, folding: Folding, name: str, dtype: Dtype) -> None:
+        self._folding = folding
+        self._name = name
+        self.dtype = dtype
+
+    def get(self) -> Expr:
+        if self._folding.by_columns:
+            return self._folding.b.element(self._name, self._folding.lane)
+        return Var(self._name, self.dtype)
+
+    def set(self, value: Expr) -> None:
+        if self._folding.by_columns:
+            self._folding.b.put(self._name, self._folding.lane, value)
+        else:
+            self._folding.b.set(Var(self._name, self.dtype), value)
+
+
+class Folding:
+    """The elements of a shape as sets that span some of its axes.
+
+    Attributes:
+        size: how many elements a set has.
+        by_columns: whether neighbours in memory belong to different sets.
+        lane: the column being visited, within its block.
+    """
+
+    def __init__(self, b: Builder, shape: Sequence[Size], axes: Sequence[int]) -> None:
+        self.b = b
+        self.shape = tuple(shape)
+        self.axes = tuple(sorted(axes))
+        live = [axis for axis, size in enumerate(self.shape) if size != 1]
+        self._folded = [axis for axis in live if axis in self.axes]
+        self._kept = [axis for axis in live if axis not in self.axes]
+        self.by_columns = bool(live) and live[-1] not in self.axes
+        alike = self._kept if self.by_columns else self._folded
+        run = 0
+        while run < len(alike) and alike[-run - 1 :] == live[-run - 1 :]:
+            run += 1
+        self._inner = alike[len(alike) - run :]  # the axes of the innermost loop, as one
+        self.size: Size = product(self.shape[axis] for axis in self.axes)
+        self.lane: Size = 0
+        self._at: dict[int, Size] = {}
+        self._first_column: Size = 0
+        self._lanes: Size = 1
+        self._block = 1
+
+    # Loops
+
+    @contextmanager
+    def sets(self, work: int = 1) -> Iterator[None]:
+        """The parallel loop over the sets; an element costs `work`."""
+        if not self.by_columns:
+            with self.b.parallel(self._sizes(self._kept), work * self.size) as kept:
+                self._at = dict(zip(self._kept, kept, strict=True))
+                yield
+            return
+        outer = self._kept[: len(self._kept) - len(self._inner)]
+        columns = product(self._sizes(self._inner))
+        self._block = _block_of(columns)
+        extents = (*self._sizes(outer), ceil_div(columns, self._block))
+        with self.b.parallel(extents, work * self.size * self._block) as (*kept, block):
+            self._at = dict(zip(outer, kept, strict=True))
+            self._first_column = block * self._block
+            left = columns - self._first_column
+            whole = isinstance(columns, int) and columns % self._block == 0
+            self._lanes = self._block if whole else min_of(self._block, left)
+            yield
+
+    def each(
+        self,
+        body: Callable[[Position], None],
+        *,
+        kind: LoopKind = "vector",
+        merge_from: int = 0,
+    ) -> None:
+        """Visit every element of the set or sets at hand, the innermost loop being of this kind.
+
+        Trailing axes before `merge_from` have loops of their own, for bodies whose reads follow them.
+        """
+        if self.by_columns:
+            with self.b.loops(self._sizes(self._folded)) as folded:
+                self._visit_lanes(dict(zip(self._folded, folded, strict=True)), body)
+            return
+        merged = [axis for axis in self._inner if axis >= merge_from] or self._inner[-1:]
+        outer = self._folded[: len(self._folded) - len(merged)]
+        sizes = self._sizes(merged)
+        with self.b.loops(self._sizes(outer)) as apart, self.b.loop(product(sizes), kind) as flat:
+            at = dict(zip(outer, apart, strict=True))
+            at.update(zip(merged, unflatten(flat, sizes, self.b.ranges), strict=True))
+            body(self._position(at))
+
+    def for_sets(self, body: Callable[[Position], None]) -> None:
+        """Once for each set at hand; the position is that of its first element."""
+        if self.by_columns:
+            self._visit_lanes({}, body)
+        else:
+            body(self._position({}))
+
+    # Cells
+
+    def fold(
+        self, start: Expr, step: Callable[[Expr, Position], Expr], kind: LoopKind = "vector"
+    ) -> Cell:
+        """What `step` makes of a set, element by element; in no given order where kind is vector."""
+        cell = self._cell(start)
+        self.each(lambda position: cell.set(step(cell.get(), position)), kind=kind)
+        return cell
+
+    def derive(self, dtype: Dtype, value: Callable[[Position], Expr]) -> Cell:
+        """A number for each set, from others and from what belongs to the set."""
+        if not self.by_columns:
+            named = self.b.local(cast(value(self._position({})), dtype))
+            return Cell(self, named.name, dtype)
+        cell = Cell(self, self.b.array(dtype, self._block), dtype)
+        self.for_sets(lambda position: cell.set(value(position)))
+        return cell
+
+    def flat(self, position: Position) -> Size:
+        """The number of an element in its set."""
+        return flatten([position[axis] for axis in self._folded], self._sizes(self._folded))
+
+    # Inside
+
+    def _sizes(self, axes: Sequence[int]) -> list[Size]:
+        return [self.shape[axis] for axis in axes]
+
+    def _position(self, at: dict[int, Size]) -> Position:
+        known = self._at | at
+        return tuple(known.get(axis, 0) for axis in range(len(self.shape)))
+
+    def _cell(self, start: Expr) -> Cell:
+        if not self.by_columns:
+            return Cell(self, self.b.local(start).name, start.dtype)
+        cell = Cell(self, self.b.array(start.dtype, self._block), start.dtype)
+        self.for_sets(lambda position: cell.set(start))
+        return cell
+
+    def _visit_lanes(self, at: dict[int, Size], body: Callable[[Position], None]) -> None:
+        sizes = self._sizes(self._inner)
+        with self.b.loop(self._lanes, "vector") as self.lane:
+            columns = unflatten(self._first_column + self.lane, sizes, self.b.ranges)
+            body(self._position(at | dict(zip(self._inner, columns, strict=True))))
+
+
+def _block_of(columns: Size) -> int:
+    """Columns of one block: all of them, or a number that divides them, or the most there may be."""
+    if not isinstance(columns, int):
+        return BLOCK
+    if columns <= BLOCK:
+        return max(columns, 1)
+    return next((n for n in range(BLOCK, SMALLEST_BLOCK - 1, -1) if columns % n == 0), BLOCK)
