@@ -16,6 +16,7 @@ from sardonyx.loops.index import (
     divide,
     divides_by_data,
     flatten,
+    provably_at_least,
     provably_below,
     recombine,
     remainder,
@@ -118,8 +119,14 @@ def test_division_with_ranges_is_division(given_size: Ranged) -> None:
 
 @settings(max_examples=400)
 @given(ranged())
-def test_what_is_provably_below_is_below(given_size: Ranged) -> None:
+def test_what_is_proved_is_so(given_size: Ranged) -> None:
     size, limit = given_size.size, given_size.by
+    if provably_at_least(limit, size, given_size.ranges):
+        for values in given_size.bindings:
+            assert evaluate(size, values) <= evaluate(limit, values)
+    if provably_at_least(size, limit, given_size.ranges):
+        for values in given_size.bindings:
+            assert evaluate(size, values) >= evaluate(limit, values)
     if provably_below(size, limit, given_size.ranges):
         for values in given_size.bindings:
             assert 0 <= evaluate(size, values) < evaluate(limit, values)

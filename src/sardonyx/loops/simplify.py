@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sardonyx.loops.index import provably_below
+from sardonyx.loops.index import provably_at_least
 from sardonyx.loops.nodes import (
     Apply,
     Array,
@@ -40,7 +40,7 @@ from sardonyx.loops.nodes import (
 from sardonyx.loops.operations import INTEGERS
 from sardonyx.loops.scalars import constant, conversion, function
 from sardonyx.loops.walk import expressions, sizes_of
-from sardonyx.sizes import Size, at_least, substitute, symbols
+from sardonyx.sizes import Size, substitute, symbols
 
 __all__ = ["simplify"]
 
@@ -170,7 +170,7 @@ class _Simplifier:
         return None
 
     def below(self, a: Size, b: Size) -> bool:
-        return at_least(b, a + 1) or provably_below(a, b, self.ranges)
+        return provably_at_least(b, a + 1, self.ranges)
 
 
 def _cast(inner: Expr, cast: Cast) -> Expr:
