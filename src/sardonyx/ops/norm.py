@@ -10,6 +10,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings import norms, softmaxes
 from sardonyx.ops.plain import flops_per_input, same_shape
 from sardonyx.sizes import Size
 
@@ -103,15 +104,51 @@ def lrn_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 # Operations for each element: statistics, normalising, scale and shift.
 OPERATORS = (
-    Operator("Softmax", "reduction", softmax, cost=flops_per_input(5)),
-    Operator("LogSoftmax", "reduction", softmax, cost=flops_per_input(5)),
-    Operator("Hardmax", "reduction", softmax, cost=flops_per_input(2)),
-    Operator("BatchNormalization", "pointwise", batch_norm, cost=flops_per_input(2)),
-    Operator("InstanceNormalization", "reduction", instance_norm, cost=flops_per_input(7)),
-    Operator("LayerNormalization", "reduction", layer_norm, cost=flops_per_input(7)),
-    Operator("RMSNormalization", "reduction", last_axis, cost=flops_per_input(4)),
-    Operator("GroupNormalization", "reduction", group_norm, cost=flops_per_input(7)),
-    Operator("LpNormalization", "reduction", last_axis, cost=flops_per_input(3)),
-    Operator("MeanVarianceNormalization", "reduction", mean_variance, cost=flops_per_input(5)),
-    Operator("LRN", "reduction", same_shape, cost=lrn_cost),
+    Operator("Softmax", "reduction", softmax, cost=flops_per_input(5), lower=softmaxes.SOFTMAX),
+    Operator(
+        "LogSoftmax", "reduction", softmax, cost=flops_per_input(5), lower=softmaxes.LOG_SOFTMAX
+    ),
+    Operator("Hardmax", "reduction", softmax, cost=flops_per_input(2), lower=softmaxes.HARDMAX),
+    Operator(
+        "BatchNormalization",
+        "pointwise",
+        batch_norm,
+        cost=flops_per_input(2),
+        lower=norms.BATCH_NORM,
+    ),
+    Operator(
+        "InstanceNormalization",
+        "reduction",
+        instance_norm,
+        cost=flops_per_input(7),
+        lower=norms.INSTANCE_NORM,
+    ),
+    Operator(
+        "LayerNormalization",
+        "reduction",
+        layer_norm,
+        cost=flops_per_input(7),
+        lower=norms.LAYER_NORM,
+    ),
+    Operator(
+        "RMSNormalization", "reduction", last_axis, cost=flops_per_input(4), lower=norms.RMS_NORM
+    ),
+    Operator(
+        "GroupNormalization",
+        "reduction",
+        group_norm,
+        cost=flops_per_input(7),
+        lower=norms.GROUP_NORM,
+    ),
+    Operator(
+        "LpNormalization", "reduction", last_axis, cost=flops_per_input(3), lower=norms.LP_NORM
+    ),
+    Operator(
+        "MeanVarianceNormalization",
+        "reduction",
+        mean_variance,
+        cost=flops_per_input(5),
+        lower=norms.MEAN_VARIANCE_NORM,
+    ),
+    Operator("LRN", "reduction", same_shape, cost=lrn_cost, lower=norms.LRN),
 )
