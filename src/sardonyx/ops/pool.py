@@ -8,6 +8,15 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts
+from sardonyx.ops.lowerings.pooling import (
+    AVERAGE_POOL,
+    GLOBAL_AVERAGE_POOL,
+    GLOBAL_LP_POOL,
+    GLOBAL_MAX_POOL,
+    LP_POOL,
+    MAX_POOL,
+    MAX_UNPOOL,
+)
 from sardonyx.ops.plain import data_decides, flops_per_input, move_all
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import product
@@ -88,13 +97,23 @@ def max_roi_pool(call: Call) -> list[Facts]:
 
 
 OPERATORS = (
-    Operator("AveragePool", "reduction", pool, cost=pool_cost),
-    Operator("LpPool", "reduction", pool, cost=pool_cost),
-    Operator("MaxPool", "reduction", pool, cost=pool_cost),
-    Operator("GlobalAveragePool", "reduction", global_pool, cost=flops_per_input(1)),
-    Operator("GlobalLpPool", "reduction", global_pool, cost=flops_per_input(1)),
-    Operator("GlobalMaxPool", "reduction", global_pool, cost=flops_per_input(1)),
-    Operator("MaxUnpool", "opaque", max_unpool, cost=move_all),
+    Operator("AveragePool", "reduction", pool, cost=pool_cost, lower=AVERAGE_POOL),
+    Operator("LpPool", "reduction", pool, cost=pool_cost, lower=LP_POOL),
+    Operator("MaxPool", "reduction", pool, cost=pool_cost, lower=MAX_POOL),
+    Operator(
+        "GlobalAveragePool",
+        "reduction",
+        global_pool,
+        cost=flops_per_input(1),
+        lower=GLOBAL_AVERAGE_POOL,
+    ),
+    Operator(
+        "GlobalLpPool", "reduction", global_pool, cost=flops_per_input(1), lower=GLOBAL_LP_POOL
+    ),
+    Operator(
+        "GlobalMaxPool", "reduction", global_pool, cost=flops_per_input(1), lower=GLOBAL_MAX_POOL
+    ),
+    Operator("MaxUnpool", "opaque", max_unpool, cost=move_all, lower=MAX_UNPOOL),
     Operator("RoiAlign", "opaque", roi_align, cost=roi_align_cost),
     Operator("MaxRoiPool", "opaque", max_roi_pool, cost=data_decides),
 )

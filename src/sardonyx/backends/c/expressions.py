@@ -58,30 +58,33 @@ def render_expression(expression: Expr, name_of: NameOf) -> str:
 
 def _apply(expression: Apply, name_of: NameOf) -> str:
     op, dtype = expression.op, expression.args[0].dtype
-    if op in COMPARISONS:
-        return _infix(COMPARISONS[op], expression, name_of)
-    if op in BIT_SIGNS and dtype in ("bool", "i32", "i64", "u32", "u64"):
-        return _infix(BIT_SIGNS[op], expression, name_of)
-    if op == "not" and dtype == "bool":
-        return f"!{_operand(expression.args[0], name_of)}"
-    if dtype in FLOATS:
-        if op in FLOAT_SIGNS:
-            return _infix(FLOAT_SIGNS[op], expression, name_of)
-        if op == "neg":
-            return f"-{_operand(expression.args[0], name_of)}"
+    sign = _sign(op, dtype)
+    if sign is not None:
+        *left, right = (_operand(arg, name_of) for arg in expression.args)
+        return f"{left[0]} {sign} {right}" if left else f"{sign}{right}"
     args = ", ".join(render_expression(arg, name_of) for arg in expression.args)
     return f"sx_{op}_{dtype}({args})"
 
 
-def _infix(sign: str, expression: Apply, name_of: NameOf) -> str:
-    left, right = (_operand(arg, name_of) for arg in expression.args)
-    return f"{left} {sign} {right}"
+def _sign(op: str, dtype: Dtype) -> str | None:
+    """The operator of C that the operation is; None where it is a function of scalar.h."""
+    if op in COMPARISONS:
+        return COMPARISONS[op]
+    if op in BIT_SIGNS and dtype in ("bool", "i32", "i64", "u32", "u64"):
+        return BIT_SIGNS[op]
+    if op == "not" and dtype == "bool":
+        return "!"
+    if dtype in FLOATS:
+        return "-" if op == "neg" else FLOAT_SIGNS.get(op)
+    return None
 
 
 def _operand(expression: Expr, name_of: NameOf) -> str:
     text = render_expression(expression, name_of)
     bare = isinstance(expression, (Const, Var, Load, Cast)) and not text.startswith("-")
-    called = isinstance(expression, Apply) and text.startswith("sx_")
+    called = (
+        isinstance(expression, Apply) and _sign(expression.op, expression.args[0].dtype) is None
+    )
     return text if bare or called else f"({text})"
 
 
