@@ -7,6 +7,9 @@ import numpy as np
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, as_array
+from sardonyx.ops.lowerings.gathering import REVERSE_SEQUENCE
+from sardonyx.ops.lowerings.generating import ONE_HOT, TRILU
+from sardonyx.ops.lowerings.sorting import TOP_K
 from sardonyx.ops.plain import data_decides, flops_per_input, move_all, move_first
 from sardonyx.sizes import Size
 
@@ -109,12 +112,12 @@ def trilu(call: Call) -> list[Facts]:
 
 
 OPERATORS = (
-    Operator("TopK", "opaque", top_k, cost=flops_per_input(1)),
+    Operator("TopK", "opaque", top_k, None, flops_per_input(1), TOP_K),
     Operator("NonZero", "opaque", non_zero, cost=flops_per_input(1)),
     Operator("Compress", "opaque", compress, cost=move_all),
     Operator("Unique", "opaque", unique, cost=flops_per_input(1)),
     Operator("NonMaxSuppression", "opaque", non_max_suppression, cost=data_decides),
-    Operator("OneHot", "opaque", one_hot, cost=move_first),
-    Operator("ReverseSequence", "opaque", reverse_sequence, cost=move_all),
-    Operator("Trilu", "opaque", trilu, cost=move_all),
+    Operator("OneHot", "opaque", one_hot, None, move_first, ONE_HOT),
+    Operator("ReverseSequence", "opaque", reverse_sequence, None, move_all, REVERSE_SEQUENCE),
+    Operator("Trilu", "opaque", trilu, None, move_all, TRILU),
 )

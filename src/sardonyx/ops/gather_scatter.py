@@ -10,6 +10,8 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of, total
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Values, as_array
+from sardonyx.ops.lowerings.gathering import GATHER, GATHER_ELEMENTS, GATHER_ND
+from sardonyx.ops.lowerings.scattering import SCATTER_ELEMENTS, SCATTER_ND, TENSOR_SCATTER
 from sardonyx.ops.plain import move_all
 
 __all__ = ["OPERATORS"]
@@ -140,11 +142,11 @@ def tensor_scatter(call: Call) -> list[Facts]:
 
 
 OPERATORS = (
-    Operator("Gather", "opaque", gather, gather_values, indexed_cost),
-    Operator("GatherElements", "opaque", gather_elements, cost=indexed_cost),
-    Operator("GatherND", "opaque", gather_nd, cost=indexed_cost),
-    Operator("Scatter", "opaque", scatter_elements, cost=scatter_cost),
-    Operator("ScatterElements", "opaque", scatter_elements, cost=scatter_cost),
-    Operator("ScatterND", "opaque", scatter_nd, cost=scatter_cost),
-    Operator("TensorScatter", "opaque", tensor_scatter, cost=move_all),
+    Operator("Gather", "opaque", gather, gather_values, indexed_cost, GATHER),
+    Operator("GatherElements", "opaque", gather_elements, None, indexed_cost, GATHER_ELEMENTS),
+    Operator("GatherND", "opaque", gather_nd, None, indexed_cost, GATHER_ND),
+    Operator("Scatter", "opaque", scatter_elements, None, scatter_cost, SCATTER_ELEMENTS),
+    Operator("ScatterElements", "opaque", scatter_elements, None, scatter_cost, SCATTER_ELEMENTS),
+    Operator("ScatterND", "opaque", scatter_nd, None, scatter_cost, SCATTER_ND),
+    Operator("TensorScatter", "opaque", tensor_scatter, None, move_all, TENSOR_SCATTER),
 )

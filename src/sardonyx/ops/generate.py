@@ -13,6 +13,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, facts_of_tensor, objects
+from sardonyx.ops.lowerings.generating import CONSTANT_OF_SHAPE, EYE_LIKE, RANGE
 from sardonyx.ops.plain import free
 from sardonyx.ops.values import as_ratio
 from sardonyx.ops.views import concrete_shape
@@ -159,9 +160,16 @@ def drawing(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 OPERATORS = (
     Operator("Constant", "opaque", constant, cost=free),
-    Operator("ConstantOfShape", "opaque", constant_of_shape, constant_of_shape_values, writing),
-    Operator("Range", "opaque", range_, range_values, drawing),
-    Operator("EyeLike", "opaque", eye_like, cost=writing),
+    Operator(
+        "ConstantOfShape",
+        "opaque",
+        constant_of_shape,
+        constant_of_shape_values,
+        writing,
+        CONSTANT_OF_SHAPE,
+    ),
+    Operator("Range", "opaque", range_, range_values, drawing, RANGE),
+    Operator("EyeLike", "opaque", eye_like, None, writing, EYE_LIKE),
     Operator("RandomNormal", "opaque", random_shape, cost=drawing),
     Operator("RandomUniform", "opaque", random_shape, cost=drawing),
     Operator("RandomNormalLike", "opaque", random_like, cost=drawing),

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from sardonyx.ops.call import Call
+from sardonyx.ops.cuts import bound_position, pad_plan, slice_plan, slice_range
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values
+from sardonyx.ops.lowerings.padding import PAD
+from sardonyx.ops.lowerings.slicing import CONCAT, SLICE
 from sardonyx.ops.plain import move_all, move_first, move_taken
 from sardonyx.sizes import Expr, Size, at_least, ceil_div, max_of, min_of
 
@@ -118,30 +121,6 @@ def slice_(call: Call) -> list[Facts]:
     return [call.out(dims)]
 
 
-def slice_plan(call: Call, rank: int) -> list[tuple[int, Any, Any, Any]] | None:
-    """(axis, start, end, step) for each sliced axis; None when the axes are not known."""
-    starts: Sequence[Any] | None
-    ends: Sequence[Any] | None
-    axes: Sequence[int] | None
-    steps: Sequence[Any] | None
-    if call.version < 10:
-        starts, ends = call.ints_attr("starts") or (), call.ints_attr("ends") or ()
-        axes, steps = call.ints_attr("axes") or range(len(starts)), (1,) * len(starts)
-    else:
-        starts, ends = call.vector(1), call.vector(2)
-        count = len(starts or ())
-        axes = call.integers(3) if call.has(3) else range(count)
-        steps = call.vector(4) if call.has(4) else (1,) * count
-    if starts is None or ends is None or axes is None or steps is None:
-        return None
-    if not len(starts) == len(ends) == len(axes) == len(steps):
-        call.fail(
-            f"starts, ends, axes and steps have {len(starts)}, {len(ends)}, {len(axes)} and "
-            f"{len(steps)} entries, which must be equal"
-        )
-    return list(zip(call.axes(axes, rank), starts, ends, steps, strict=True))
-
-
 def _slice_unknown(call: Call, shape: Shape) -> Shape:
     """Bounds are data; the axes that they belong to may still be known."""
     axes = call.integers(3) if call.has(3) else None
@@ -149,18 +128,6 @@ def _slice_unknown(call: Call, shape: Shape) -> Shape:
         return call.fresh_shape(len(shape))
     cut = call.axes(axes, len(shape))
     return tuple(call.fresh(axis) if axis in cut else dim for axis, dim in enumerate(shape))
-
-
-def slice_range(dim: int, start: int, end: int, step: int) -> range:
-    """The positions that a slice takes.
-
-    As Python's, but for one case: going backwards, a start before the front is clamped to it, so
-    that the first element is still taken.
-    """
-    low, high = (0, dim) if step > 0 else (-1, dim - 1)
-    first = min(max(start + dim if start < 0 else start, 0), high)
-    last = min(max(end + dim if end < 0 else end, low), high)
-    return range(first, last, step)
 
 
 def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
@@ -171,7 +138,7 @@ def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
         return len(slice_range(dim, start, end, step))
     if step < 0:
         return _backward_length(dim, start, end, step)
-    begin, stop = _position(start, dim), _position(end, dim)
+    begin, stop = bound_position(start, dim), bound_position(end, dim)
     if begin is None or stop is None:
         return None
     if at_least(begin, 0):
@@ -181,13 +148,6 @@ def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
     else:
         reach = min_of(max_of(stop, 0), dim) - min_of(max_of(begin, 0), dim)
     return ceil_div(max_of(reach, 0), step)
-
-
-def _position(bound: Size, dim: Size) -> Size | None:
-    """A bound counted from the front; negative ones count from the back. None: sign unknown."""
-    if at_least(bound, 0):
-        return dim if isinstance(bound, int) and bound >= (1 << 31) - 1 else bound
-    return bound + dim if at_least(-1, bound) else None
 
 
 def _backward_length(dim: Size, start: Any, end: Any, step: int) -> Size | None:
@@ -236,27 +196,6 @@ def pad(call: Call) -> list[Facts]:
     return [call.out(dims)]
 
 
-def pad_plan(call: Call, rank: int) -> list[tuple[int, Any, Any]] | None:
-    """(axis, begin, end) for each padded axis."""
-    if call.version < 11:
-        pads: Sequence[Any] | None = call.ints_attr("pads") or call.ints_attr("paddings")
-        if pads is None:
-            call.fail("attribute pads is missing")
-        axes: Sequence[int] | None = range(rank)
-    else:
-        call.input(1)
-        pads = call.vector(1)
-        axes = call.integers(3) if call.has(3) else range(rank)
-    if pads is None or axes is None:
-        return None
-    found = call.axes(axes, rank)
-    if len(pads) != 2 * len(found):
-        call.fail(
-            f"pads has {len(pads)} entries, but {len(found)} dimensions need {2 * len(found)}"
-        )
-    return list(zip(found, pads[: len(found)], pads[len(found) :], strict=True))
-
-
 def _pad_unknown(call: Call, shape: Shape) -> Shape:
     axes = call.integers(3) if call.has(3) else None
     if axes is None:
@@ -282,9 +221,9 @@ def center_crop_pad(call: Call) -> list[Facts]:
 
 
 OPERATORS = (
-    Operator("Concat", "opaque", concat, concat_values, move_all),
+    Operator("Concat", "opaque", concat, concat_values, move_all, CONCAT),
     Operator("Split", "view", split, cost=move_first),
-    Operator("Slice", "view", slice_, slice_values, move_taken),
-    Operator("Pad", "opaque", pad, cost=move_first),
+    Operator("Slice", "view", slice_, slice_values, move_taken, SLICE),
+    Operator("Pad", "opaque", pad, None, move_first, PAD),
     Operator("CenterCropPad", "opaque", center_crop_pad, cost=move_first),
 )
