@@ -60,7 +60,7 @@ class Folding:
         self.b = b
         self.shape = tuple(shape)
         self.axes = tuple(sorted(axes))
-        live = [axis for axis, size in enumerate(self.shape) if size != 1]
+        live = self._live = [axis for axis, size in enumerate(self.shape) if size != 1]
         self._folded = [axis for axis in live if axis in self.axes]
         self._kept = [axis for axis in live if axis not in self.axes]
         self.by_columns = bool(live) and live[-1] not in self.axes
@@ -82,8 +82,7 @@ class Folding:
     def sets(self, work: int = 1) -> Iterator[None]:
         """The parallel loop over the sets; an element costs `work`."""
         if not self.by_columns:
-            with self.b.parallel(self._sizes(self._kept), work * self.size) as kept:
-                self._at = dict(zip(self._kept, kept, strict=True))
+            with self._over(self._kept, work * self.size) as self._at:
                 yield
             return
         outer = self._kept[: len(self._kept) - len(self._inner)]
@@ -152,6 +151,17 @@ class Folding:
         return flatten([position[axis] for axis in self._folded], self._sizes(self._folded))
 
     # Inside
+
+    @contextmanager
+    def _over(self, axes: Sequence[int], work: Size) -> Iterator[dict[int, Size]]:
+        """The parallel loop; axes that are neighbours need no division to become one offset."""
+        sizes = self._sizes(axes)
+        if axes and list(axes) != self._live[: len(axes)]:
+            with self.b.parallel(sizes, work) as apart:
+                yield dict(zip(axes, apart, strict=True))
+            return
+        with self.b.parallel((product(sizes),), work) as (row,):
+            yield dict(zip(axes, unflatten(row, sizes, self.b.ranges), strict=True))
 
     def _sizes(self, axes: Sequence[int]) -> list[Size]:
         return [self.shape[axis] for axis in axes]

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from sardonyx.loops.build import cast, where
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
+from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import (
     Element,
     Nest,
     Position,
     Site,
-    broadcast_position,
     computed,
     loop_dtype,
 )
@@ -103,9 +103,50 @@ def _scaled(site: Site, value: Expr, position: Position) -> Expr:
     """value * scale + bias, for parameters that broadcast to the input's shape."""
     for index, op in ((1, "mul"), (2, "add")):
         if site.call.has(index):
-            at = broadcast_position(site.shape(index), position, site.shape(0))
-            value = apply(op, value, cast(site.operand(index, at), value.dtype))
+            parameter = site.operand(index, _broadcast(site.shape(index), position))
+            value = apply(op, value, cast(parameter, value.dtype))
     return value
+
+
+def _broadcast(shape: Shape, position: Position) -> Position:
+    """Where a parameter of this shape has its element; `_check_parameters` saw that it fits."""
+    inner = position[len(position) - len(shape) :]
+    return tuple(0 if size == 1 else at for size, at in zip(shape, inner, strict=True))
+
+
+def _check_parameters(site: Site) -> None:
+    """Scale and bias broadcast to the input; a size that is a number and not 1 is the input's own."""
+    shape = site.shape(0)
+    for index in (1, 2):
+        if not site.call.has(index):
+            continue
+        given = site.shape(index)
+        if len(given) > len(shape):
+            site.refuse(f"input {index} has more dimensions than the input that it scales")
+        for size, whole in zip(given, shape[len(shape) - len(given) :], strict=True):
+            if size == 1:
+                continue
+            if not isinstance(size, int) and size != whole:
+                site.refuse(f"whether {size} broadcasts to {whole} is not known before it runs")
+            check_equal(site, size, whole, f"of input {index}")
+
+
+def check_equal(site: Site, size: Size, expected: Size, what: str) -> None:
+    """Sizes that only the run knows to be equal are compared before anything is read by them."""
+    if size == expected:
+        return
+    given, wanted = site.b.size(size), site.b.size(expected)
+    reason = f"the size {{value}} {what} must be {{limit}}"
+    site.b.fail_if(apply("ne", given, wanted), reason, given, wanted)
+
+
+def _check_channels(site: Site, channels: Size, *parameters: int) -> None:
+    """Each of these inputs has one number a channel."""
+    for index in parameters:
+        shape = site.shape(index)
+        if len(shape) != 1:
+            site.refuse(f"input {index} has {len(shape)} dimensions instead of one")
+        check_equal(site, shape[0], channels, f"of input {index}")
 
 
 def _whole_axes(site: Site, axis: int) -> int:
@@ -120,6 +161,7 @@ def _layer_norm(site: Site) -> None:
     shape, stash = site.shape(0), Stash.of(site)
     axis = site.call.axis(site.call.int_attr("axis", -1), len(shape))
     folding = Folding(site.b, shape, range(axis, len(shape)))
+    _check_parameters(site)
 
     def read(at: Position) -> Expr:
         return stash.read(site, at)
@@ -143,6 +185,7 @@ def _rms_norm(site: Site) -> None:
     shape, stash = site.shape(0), Stash.of(site)
     axis = site.call.axis(site.call.int_attr("axis", -1), len(shape))
     folding = Folding(site.b, shape, range(axis, len(shape)))
+    _check_parameters(site)
 
     def square(at: Position) -> Expr:
         value = site.b.let(stash.read(site, at))
@@ -163,6 +206,7 @@ def _rms_norm(site: Site) -> None:
 def _instance_norm(site: Site) -> None:
     shape, dtype = site.shape(0), _computed_dtype(site)
     folding = Folding(site.b, shape, range(2, len(shape)))
+    _check_channels(site, shape[1], 1, 2)
 
     def read(at: Position) -> Expr:
         return site.operand(0, at)
@@ -191,6 +235,8 @@ def _group_norm(site: Site) -> None:
         rest = site.b.size(shape[1] % groups)
         reason = f"{{value}} channels do not divide into {groups} groups"
         site.b.fail_if(apply("ne", rest, 0), reason, site.b.size(shape[1]))
+
+    _check_channels(site, groups if site.call.version < 21 else shape[1], 1, 2)
 
     def whole(at: Position) -> Position:
         return (at[0], at[1] * channels + at[2], *at[3:])
@@ -260,9 +306,14 @@ def _batch_norm(site: Site, position: Position) -> Expr:
     call = site.call
     if _trains(site):
         site.refuse("a training BatchNormalization changes its statistics")
+    shape = site.shape(0)
     channel: Position = position[1:2] or (0,)
     if call.version < 9 and not call.int_attr("spatial", 1):
         channel = position[1:]
+        if any(site.shape(index) != shape[1:] for index in range(1, 5)):
+            site.refuse("the statistics of each element do not have the elements' shape")
+    else:
+        _check_channels(site, shape[1] if len(shape) > 1 else 1, 1, 2, 3, 4)
     value = site.operand(0, position)
     scale, bias, mean, variance = (
         cast(site.operand(index, channel), value.dtype) for index in range(1, 5)

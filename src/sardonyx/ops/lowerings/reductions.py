@@ -153,6 +153,8 @@ def _computed(dtype: Dtype) -> Dtype:
 
 
 def _refuse_empty(site: Site, size: Size, reason: str) -> None:
+    if isinstance(size, int) and size:
+        return
     size_now = site.b.size(size)
     site.b.fail_if(apply("eq", size_now, 0), reason, size_now)
 
@@ -236,11 +238,20 @@ def _running(neutral: int, join: Callable[[Expr, Expr], Expr]) -> Nest:
     """out[k] is the sum, or product, of the elements up to k, or after it where reversed."""
 
     def build(site: Site) -> None:
+        rank, axes = len(site.shape(0)), site.call.integers(1)
+        if axes:
+            along(site, site.call.axis(axes[0], rank))
+            return
+        given = site.b.let(cast(site.read(1, (0,) * len(site.shape(1))), "i64"))
+        outside = (given < -rank) | (given >= rank)
+        reason = "axis {value} is outside the rank {limit}"
+        site.b.fail_if(outside, reason, given, rank)
+        for axis in range(rank):
+            with site.b.when(apply("eq", given, axis) | apply("eq", given, axis - rank)):
+                along(site, axis)
+
+    def along(site: Site, axis: int) -> None:
         shape = site.shape(0)
-        axes = site.call.integers(1)
-        if not axes:
-            site.refuse("the axis is not known before it runs")
-        axis = site.call.axis(axes[0], len(shape))
         reverse = bool(site.call.int_attr("reverse"))
         exclusive = bool(site.call.int_attr("exclusive"))
         folding = Folding(site.b, shape, (axis,))
