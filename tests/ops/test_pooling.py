@@ -5,6 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.ops.channels_last import agree_channels_last
 from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
 
 import sardonyx as sx
@@ -161,3 +162,16 @@ def test_neighbours_are_fused() -> None:
     assert len(plan.steps) == 1
     (got,), (want,) = run_compiled(model, plan, feeds), run_reference(model, feeds)
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize(("shape", "attributes"), [one for one in WINDOWS if one[0][-1] < 100])
+def test_windows_with_channels_last(
+    op: str, shape: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    agree_channels_last(Case(op, [image(*shape)], attributes))
+
+
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])
+def test_over_everything_with_channels_last(op: str) -> None:
+    agree_channels_last(Case(op, [image(2, 3, 4, 5)]))

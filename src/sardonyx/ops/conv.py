@@ -9,6 +9,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator, ShapeRule
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings.convolution import CONV, CONV_INTEGER
 from sardonyx.ops.plain import flops_per_input
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import Size, exact_div, product
@@ -145,8 +146,10 @@ def causal_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 
 OPERATORS = (
-    Operator("Conv", "contraction", convolution(1), cost=partial(conv_cost, 1)),
-    Operator("ConvInteger", "contraction", convolution(1), cost=partial(conv_cost, 1)),
+    Operator("Conv", "contraction", convolution(1), cost=partial(conv_cost, 1), lower=CONV),
+    Operator(
+        "ConvInteger", "contraction", convolution(1), cost=partial(conv_cost, 1), lower=CONV_INTEGER
+    ),
     Operator("QLinearConv", "contraction", convolution(3), cost=partial(conv_cost, 3)),
     Operator("ConvTranspose", "contraction", conv_transpose, cost=transpose_cost),
     Operator("DeformConv", "contraction", deform_conv, cost=partial(conv_cost, 1)),

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tests.ops.channels_last import agree_channels_last
+from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
+
+import sardonyx as sx
+from sardonyx.errors import SardonyxError
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+# Input, weights, attributes.
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3, 9), (4, 3, 3), {"strides": [2], "pads": [1, 1]}),
+    ((1, 2, 6, 7), (3, 2, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ((1, 2, 6, 7), (3, 2, 2, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+    ((1, 2, 6, 7), (3, 2, 2, 2), {"auto_pad": "SAME_LOWER"}),
+    ((1, 2, 7, 7), (1, 2, 3, 3), {"dilations": [2, 3], "pads": [2, 0, 1, 3]}),
+    ((1, 4, 5, 5), (4, 1, 3, 3), {"group": 4, "pads": [1, 1, 1, 1]}),
+    ((1, 4, 5, 5), (6, 2, 2, 2), {"group": 2}),
+    ((1, 2, 5, 5), (4, 1, 2, 2), {"group": 2, "auto_pad": "VALID"}),
+    ((1, 2, 3, 4, 4), (2, 2, 2, 3, 1), {"pads": [0, 1, 0, 1, 1, 0]}),
+    ((1, 3, 4, 4), (5, 3, 1, 1), {}),
+    ((0, 2, 5, 5), (3, 2, 3, 3), {}),
+]
+
+
+@pytest.mark.parametrize(("shape", "weights", "attributes"), CONVOLUTIONS)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_conv(
+    shape: tuple[int, ...], weights: tuple[int, ...], attributes: dict[str, Any], symbolic: bool
+) -> None:
+    inputs = [normal(*shape), normal(*weights), normal(weights[0])]
+    known = frozenset({1, 2}) if symbolic else frozenset[int]()
+    agree(Case("Conv", inputs, attributes, constants=known, symbolic=symbolic))
+
+
+@pytest.mark.parametrize(("shape", "weights", "attributes"), CONVOLUTIONS)
+def test_conv_with_channels_last(
+    shape: tuple[int, ...], weights: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    inputs = [normal(*shape), normal(*weights), normal(weights[0])]
+    agree_channels_last(Case("Conv", inputs, attributes))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+def test_conv_types(dtype: Any) -> None:
+    inputs = [normal(1, 2, 5, 6, dtype=dtype), normal(3, 2, 3, 3, dtype=dtype)]
+    agree(Case("Conv", inputs, {"pads": [1, 1, 1, 1]}))
+
+
+def test_rows_longer_than_a_block() -> None:
+    attributes = {"pads": [2, 2], "strides": [1], "dilations": [2]}
+    inputs = [normal(1, 2, 200), normal(2, 2, 3)]
+    agree(Case("Conv", inputs, attributes), interpreted=False)
+    agree(Case("Conv", inputs, attributes, symbolic=True), interpreted=False)
+
+
+@pytest.mark.parametrize("zero_points", [(), (3,), (3, 7), (3, [1, 2, 9])])
+def test_integers(zero_points: tuple[Any, ...]) -> None:
+    x = RNG.integers(0, 255, (1, 2, 5, 6)).astype(np.uint8)
+    w = RNG.integers(0, 255, (3, 2, 3, 2)).astype(np.uint8)
+    points = [np.array(point, np.uint8) for point in zero_points]
+    agree(Case("ConvInteger", [x, w, *points], {"pads": [1, 1, 1, 0]}))
+    agree_channels_last(Case("ConvInteger", [x, w, *points], {"strides": [2, 1]}))
+
+
+def failure(case: Case) -> None:
+    """Reference backend and compiled code both refuse."""
+    model = sx.load(case.model())
+    with pytest.raises(SardonyxError):
+        run_reference(model, case.feeds())
+    with pytest.raises(SardonyxError):
+        run_compiled(model, plan_of(model), case.feeds())
+
+
+@pytest.mark.parametrize(
+    ("shape", "weights", "attributes"),
+    [
+        ((1, 3, 5, 5), (2, 2, 3, 3), {}),
+        ((1, 4, 5, 5), (3, 2, 3, 3), {"group": 2}),
+        ((1, 2, 2, 5), (2, 2, 3, 3), {}),
+        ((1, 2, 5, 5), (2, 2, 3, 3), {"kernel_shape": [2, 3]}),
+    ],
+)
+def test_what_does_not_fit(
+    shape: tuple[int, ...], weights: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    failure(Case("Conv", [normal(*shape), normal(*weights)], attributes, symbolic=True))
+
+
+def test_what_follows_is_fused() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["": 21]>
+        g (float[1, 2, 6, 6] x, float[3, 2, 3, 3] w, float[1, 3, 6, 6] r) => (float[1, 3, 6, 6] y) {
+            c = Conv<pads = [1, 1, 1, 1]>(x, w)
+            s = Add(c, r)
+            y = Relu(s)
+        }
+    """
+    model = sx.load(text)
+    feeds = {"x": normal(1, 2, 6, 6), "w": normal(3, 2, 3, 3), "r": normal(1, 3, 6, 6)}
+    plan = plan_of(model)
+    assert len(plan.steps) == 1
+    (got,), (want,) = run_compiled(model, plan, feeds), run_reference(model, feeds)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
