@@ -19,7 +19,7 @@ LIMITS = {
     "log": 0.9,
     "log1p": 1.5,
     "rsqrt": 1.5,
-    "sigmoid": 1.3,
+    "sigmoid": 1.4,
     "softplus": 1.8,
     "tanh": 1.4,
 }

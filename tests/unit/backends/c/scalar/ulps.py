@@ -56,10 +56,18 @@ def samples(count: int, seed: int = 3) -> Any:
     near_one = (np.float32(1).view(np.uint32) + np.arange(-2000, 2000)).astype(np.uint32)
     parts += [near_one.view(np.float32), SPECIAL]
     # Multiples of pi / 2, where sines and cosines are small.
-    parts.append((np.arange(1, 50000) * (np.pi / 2)).astype(np.float32))
+    parts += [(np.arange(1, 50000) * (np.pi / 2)).astype(np.float32), NEAR_QUARTER_TURNS]
     return np.concatenate(parts)
 
 
+# The floats nearest to a multiple of pi / 2, of all sizes and of the largest, by exhaustive search.
+NEAR_QUARTER_TURNS = np.array(
+    [
+        *(0x1F37C8A * 2.0**71, 0x147D0FE * 2.0**10, 0x132EDE2 * 2.0**61, 0x1628D4C * 2.0**16),
+        *(0x17B9B40 * 2.0**102, 0x17B9B40 * 2.0**103, 0x12CEB80 * 2.0**95, 0x1F99756 * 2.0**94),
+    ],
+    np.float32,
+)
 _PLAIN = (
     0.0,
     0.5,
