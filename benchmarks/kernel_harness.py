@@ -6,33 +6,27 @@ The epilogue stores the rows as they are. `parallel` runs the tasks in order, in
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import ziglang
 from numpy.typing import NDArray
 
-import sardonyx.backends.c
-from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE
-
-SUPPORT = Path(sardonyx.backends.c.__file__).parent / "support"
-ZIG = Path(ziglang.__file__).parent / "zig"
+from sardonyx.backends.c.toolchain import (
+    SUPPORT,
+    compile_object,
+    find_toolchain,
+    host_cpu,
+    link_library,
+)
+from sardonyx.options import read_environment
 
 IN_ORDER, REVERSED, THREADED = 0, 1, 2
 
-TARGETS = {
-    NEON: ["-target", "aarch64-linux-gnu"],
-    AVX2: ["-target", "x86_64-linux-gnu", "-mcpu=haswell"],
-    AVX512: ["-target", "x86_64-linux-gnu", "-mcpu=skylake_avx512"],
-    PORTABLE: [],
-}
-
 _HOST = """\
 #include <pthread.h>
+#include <sched.h>
 #include "abi.h"
 
 struct env {{ {value} *c; int64_t pitch, plane; }};
@@ -46,7 +40,12 @@ static inline void store_row(
 
 {kernel}
 
-/* A pool of one helper: it spins for work between start and stop, as the pool of a run does. */
+/* A pool of one helper: it spins for work between start and stop, and lets others by if it takes long. */
+static inline void pass_time(int32_t *spins) {{
+    if (++*spins > 4096)
+        sched_yield();
+}}
+
 static struct {{
     sx_body body; void *arg; int64_t count, grain;
     int64_t next __attribute__((aligned(64)));
@@ -68,7 +67,7 @@ static void *helper(void *unused) {{
     int32_t seen = 0;
     (void)unused;
     for (;;) {{
-        while (__atomic_load_n(&pool.round, __ATOMIC_ACQUIRE) == seen)
+        for (int32_t spins = 0; __atomic_load_n(&pool.round, __ATOMIC_ACQUIRE) == seen; pass_time(&spins))
             if (__atomic_load_n(&pool.stop, __ATOMIC_ACQUIRE))
                 return 0;
         seen++;
@@ -77,9 +76,9 @@ static void *helper(void *unused) {{
     }}
 }}
 
-void start(void) {{ pool.round = pool.stop = 0; pthread_create(&pool.thread, 0, helper, 0); }}
+__attribute__((visibility("default"))) void start(void) {{ pool.round = pool.stop = 0; pthread_create(&pool.thread, 0, helper, 0); }}
 
-void stop(void) {{
+__attribute__((visibility("default"))) void stop(void) {{
     __atomic_store_n(&pool.stop, 1, __ATOMIC_RELEASE);
     pthread_join(pool.thread, 0);
 }}
@@ -89,8 +88,8 @@ static void threaded(sx_run *run, int64_t count, int64_t grain, sx_body body, vo
     pool.body = body, pool.arg = arg, pool.count = count, pool.grain = grain, pool.next = 0, pool.done = 0;
     __atomic_fetch_add(&pool.round, 1, __ATOMIC_RELEASE);
     work();
-    while (!__atomic_load_n(&pool.done, __ATOMIC_ACQUIRE))
-        ;
+    for (int32_t spins = 0; !__atomic_load_n(&pool.done, __ATOMIC_ACQUIRE);)
+        pass_time(&spins);
 }}
 
 static void in_order(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg) {{
@@ -105,7 +104,7 @@ static void reversed(sx_run *run, int64_t count, int64_t grain, sx_body body, vo
         body(arg, i, i + grain < count ? i + grain : count);
 }}
 
-void call(int64_t order, void *const *p, int64_t pitch, int64_t plane, const int64_t *n) {{
+__attribute__((visibility("default"))) void call(int64_t order, void *const *p, int64_t pitch, int64_t plane, const int64_t *n) {{
     sx_run run = {{.parallel = order == 0 ? in_order : order == 1 ? reversed : threaded}};
     struct env env = {{p[0], pitch, plane}};
     {name}(&run, &env, p[1], p[2], p[3], n);
@@ -145,7 +144,7 @@ class Kernel:
         b: NDArray[np.generic],
         scratch: NDArray[np.generic] | None = None,
         sizes: Sequence[int] = (),
-    ) -> ctypes._CFuncPtr:
+    ) -> Callable[[], None]:
         """The call without the cost of its arguments, for timing; the arrays must outlive it."""
         pointers = (ctypes.c_void_p * 4)(
             *[x.ctypes.data if x is not None else None for x in (c, a, b, scratch)]
@@ -168,26 +167,10 @@ class Kernel:
 
 
 def compile_kernel(name: str, kernel: str, folder: Path, value: str = "float") -> Kernel:
-    """The kernel `name` as a loaded library; warnings are errors."""
-    source, library = folder / f"{name}.c", folder / f"{name}.so"
-    source.write_text(_HOST.format(kernel=kernel, name=name, value=value))
-    flags = [
-        "-O3",
-        "-std=c11",
-        "-mcpu=native",
-        "-shared",
-        "-fPIC",
-        "-fno-sanitize=all",
-        "-fno-math-errno",
-    ]
-    run_compiler([*flags, "-o", str(library), str(source)])
+    """The kernel `name` as a loaded library, compiled as those of a model are."""
+    toolchain = find_toolchain(read_environment())
+    source = _HOST.format(kernel=kernel, name=name, value=value)
+    made, library = folder / f"{name}.o", folder / f"{name}.so"
+    compile_object(toolchain, source, made, host_cpu().flags, SUPPORT)
+    link_library(toolchain, [made], library)
     return Kernel(ctypes.CDLL(str(library)))
-
-
-def run_compiler(arguments: Sequence[str]) -> None:
-    command = [str(ZIG), "cc", "-Wall", "-Wextra", "-Werror", f"-I{SUPPORT}", *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")

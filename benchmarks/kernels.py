@@ -12,7 +12,6 @@ multiply-adds that touches no memory, on as many threads.
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
 import tempfile
 import time
@@ -30,25 +29,19 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kernel_harness import IN_ORDER, THREADED, Kernel, compile_kernel
+from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile, suits_gemv
-from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, Isa, tile_of
+from sardonyx.backends.c.kernels.isa import isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
 
 Array = NDArray[np.float32]
 RNG = np.random.default_rng(0)
 
 
-def host() -> Isa:
-    """The widest of our families that this machine has."""
-    if platform.machine() in ("aarch64", "arm64"):
-        return NEON
-    return AVX512 if "avx512f" in Path("/proc/cpuinfo").read_text() else AVX2
-
-
-ISA = host()
+ISA = isa_of(host_cpu())
 TILE = tile_of(ISA)
 
 

@@ -5,7 +5,7 @@ A tile of C is held in registers while K runs by: `rows` rows of A times `column
     rows × columns   accumulators + B vectors + A
     neon      8 × 8      16 + 2 + 8   A is loaded four k at a time and used by lane
     avx2      6 × 16     12 + 2 + 1   A is broadcast from memory, one value at a time
-    avx512   12 × 32     24 + 2 + 0   A is a broadcast memory operand of the multiplication
+    avx512   12 × 32     24 + 2 + 1   the same
     portable  4 × 8       8 + 2 + 1   sixteen registers of four lanes: SSE2, wasm
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sardonyx.backends.c.cpu import Cpu
 from sardonyx.backends.c.kernels.elements import BYTES
 
 
@@ -50,6 +51,15 @@ NEON = Isa("neon", lanes=4, registers=32, fma=True, by_lane=True)
 AVX2 = Isa("avx2", lanes=8, registers=16, fma=True)
 AVX512 = Isa("avx512", lanes=16, registers=32, fma=True)
 PORTABLE = Isa("portable", lanes=4, registers=16, fma=False)
+
+def isa_of(cpu: Cpu) -> Isa:
+    """The widest family that a CPU has."""
+    if "neon" in cpu.features:
+        return NEON
+    if "avx512f" in cpu.features:
+        return AVX512
+    return AVX2 if cpu.features.issuperset({"avx2", "fma"}) else PORTABLE
+
 
 _ROWS = {"neon": 8, "avx2": 6, "avx512": 12, "portable": 4}
 _VECTORS = 2

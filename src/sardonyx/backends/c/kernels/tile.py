@@ -135,9 +135,9 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
                 lines.append(f"const {name}_a_v y{p}_{v} = {name}_b_load(b{p} + {offset});")
         lines += [
             f"c{r}_{p}_{v} += {operands[r]} * y{p}_{v};"
+            for r in range(rows)  # outermost: a broadcast value of A is used up before the next
             for p in range(panels)
             for v in range(family.vectors)
-            for r in range(rows)
         ]
         return ["{", *[f"    {line}" for line in lines], "}"]
 

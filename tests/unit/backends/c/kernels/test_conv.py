@@ -1,0 +1,222 @@
+"""Convolutions against float64: every padding, stride, dilation and grouping, one to three dimensions."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, compile_kernel
+from numpy.typing import NDArray
+
+from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, gemm
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
+from sardonyx.backends.c.kernels.packing import pack_conv, pack_depthwise
+from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
+from sardonyx.options import read_environment
+
+Array = NDArray[np.generic]
+EPSILON = 2.0**-24
+TARGETS = {
+    NEON: ("--target=aarch64-linux-gnu",),
+    AVX2: ("--target=x86_64-linux-gnu", "-march=x86-64-v3"),
+    AVX512: ("--target=x86_64-linux-gnu", "-march=x86-64-v4"),
+    PORTABLE: ("--target=x86_64-linux-gnu",),
+}
+TYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+# kernel, strides, dilations, pads_begin, pads_end, input
+WINDOWS = {
+    "1x1": ((1, 1), (1, 1), (1, 1), (0, 0), (0, 0), (5, 6)),
+    "1x1 strided": ((1, 1), (2, 3), (1, 1), (0, 0), (0, 0), (7, 8)),
+    "3x3 same": ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), (9, 7)),
+    "strided": ((3, 3), (2, 2), (1, 1), (1, 1), (1, 1), (9, 12)),
+    "dilated": ((3, 2), (1, 2), (2, 3), (2, 1), (1, 3), (9, 10)),
+    "uneven pads": ((2, 4), (1, 1), (1, 1), (0, 3), (1, 0), (6, 5)),
+    "mostly padding": ((5, 5), (1, 1), (1, 1), (4, 4), (4, 4), (2, 1)),
+    "line": ((3,), (1,), (1,), (1,), (1,), (31,)),
+    "line strided": ((10,), (5,), (1,), (0,), (0,), (103,)),
+    "line dilated": ((9,), (1,), (4,), (16,), (16,), (40,)),
+    "volume": ((3, 2, 3), (1, 2, 1), (1, 1, 2), (1, 0, 2), (1, 1, 2), (4, 5, 6)),
+    "stem": ((7, 7), (2, 2), (1, 1), (3, 3), (3, 3), (23, 26)),
+    "patches": ((4, 4), (4, 4), (1, 1), (0, 0), (0, 0), (16, 12)),
+}  # fmt: skip
+
+
+def window_of(name: str) -> tuple[Window, tuple[int, ...], tuple[int, ...]]:
+    """The window, the input size and the padding at the end."""
+    kernel, strides, dilations, begin, end, size = WINDOWS[name]
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    output = tuple(
+        (i + b + e - r) // s + 1
+        for i, b, e, r, s in zip(size, begin, end, reach, strides, strict=True)
+    )
+    return Window(kernel, strides, dilations, begin, size, output), size, end
+
+
+def numbers(*shape: int) -> NDArray[np.float32]:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def exact(x: Array, w: Array, window: Window, pads_end: tuple[int, ...], groups: int) -> NDArray[np.float64]:  # fmt: skip
+    """Convolution by its definition, in float64: x [images, spatial…, channels], w [filters, channels/groups, kernel…]."""
+    pads = [(0, 0), *zip(window.pads_begin, pads_end, strict=True), (0, 0)]
+    padded = np.pad(x.astype(np.float64), pads)
+    images, filters, inner = x.shape[0], w.shape[0], w.shape[1]
+    output = tuple(int(size) for size in window.output)
+    y = np.zeros((images, *output, filters))
+    for tap in product(*map(range, window.kernel)):
+        cuts = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s)
+            for t, d, o, s in zip(tap, window.dilations, output, window.strides, strict=True)
+        )
+        pixels = padded[(slice(None), *cuts)]
+        for group in range(groups):
+            chosen = slice(group * filters // groups, (group + 1) * filters // groups)
+            weights = w[(chosen, slice(None), *tap)].astype(np.float64)
+            y[..., chosen] += pixels[..., group * inner : (group + 1) * inner] @ weights.T
+    return y.reshape(images, prod(output), filters)
+
+
+def check(
+    text: str, x: Array, w: Array, packed: Array, window: Window, end: tuple[int, ...], groups: int,
+    folder: Path, sizes: tuple[int, ...] = (),
+) -> None:  # fmt: skip
+    kernel = compile_kernel("window", text, folder)
+    expected = exact(x, w, window, end, groups)
+    terms = w.shape[1] * prod(window.kernel)
+    bound = terms * EPSILON * exact(np.abs(x), np.abs(w), window, end, groups)
+    answers = []
+    kernel.start()
+    for order in (IN_ORDER, REVERSED, THREADED):
+        y = np.full(expected.shape, np.nan, np.float32)
+        kernel.call(order, y, x, packed, sizes=sizes)
+        assert np.all(np.abs(y - expected) <= bound)
+        answers.append(y.tobytes())
+    kernel.stop()
+    assert len(set(answers)) == 1
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups"), [(3, 10, 1), (20, 9, 1), (6, 4, 2), (40, 34, 2)]
+)  # fmt: skip
+def test_windows(name: str, channels: int, filters: int, groups: int, tmp_path: Path) -> None:
+    window, size, end = window_of(name)
+    x, w = numbers(2, *size, channels), numbers(filters, channels // groups, *window.kernel)
+    text = conv("window", ConvSpec(2, channels, filters, window, groups), "store_row", NEON)
+    check(text, x, w, pack_conv(w, groups, tile_of(NEON)), window, end, groups, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "multiplier"),
+    [
+        *[(name, 21, 1) for name in WINDOWS],
+        *[(name, 3, 1) for name in ("strided", "line dilated")],  # fewer than a vector
+        *[(name, 5, 3) for name in ("dilated", "volume", "line")],
+    ],
+)
+def test_depthwise_windows(name: str, channels: int, multiplier: int, tmp_path: Path) -> None:
+    window, size, end = window_of(name)
+    x, w = numbers(2, *size, channels), numbers(channels * multiplier, 1, *window.kernel)
+    text = depthwise("window", DepthwiseSpec(2, channels, window, multiplier), "store_row", NEON)
+    check(text, x, w, pack_depthwise(w), window, end, channels, tmp_path)
+
+
+@pytest.mark.parametrize("channels", [3, 24])
+def test_image_sizes_that_only_a_run_knows(channels: int, tmp_path: Path) -> None:
+    window, size, end = window_of("strided")
+    dynamic = Window(
+        window.kernel, window.strides, window.dilations, window.pads_begin, ("n[1]", "n[2]"), ("n[3]", "n[4]")
+    )  # fmt: skip
+    sizes = (2, *size, *(int(o) for o in window.output))
+    x, w = numbers(2, *size, channels), numbers(9, channels, *window.kernel)
+    text = conv("window", ConvSpec("n[0]", channels, 9, dynamic), "store_row", NEON)
+    check(text, x, w, pack_conv(w, 1, tile_of(NEON)), window, end, 1, tmp_path, sizes)
+    w = numbers(channels, 1, *window.kernel)
+    text = depthwise("window", DepthwiseSpec("n[0]", channels, dynamic), "store_row", NEON)
+    folder = tmp_path / "depthwise"
+    folder.mkdir()
+    check(text, x, w, pack_depthwise(w), window, end, channels, folder, sizes)
+
+
+@pytest.mark.parametrize("channels", [5, 900])
+def test_kernels_longer_than_a_block(channels: int, tmp_path: Path) -> None:
+    """More of K than is summed at a time: many taps, or many channels."""
+    taps = 401 if channels == 5 else 3
+    window = Window((taps,), (3,), (1,), (7,), (500,), ((500 + 7 - taps) // 3 + 1,))
+    x, w = numbers(1, 500, channels), numbers(11, channels, taps)
+    text = conv("window", ConvSpec(1, channels, 11, window), "store_row", NEON)
+    check(text, x, w, pack_conv(w, 1, tile_of(NEON)), window, (0,), 1, tmp_path)
+
+
+def test_many_channels_each_by_itself(tmp_path: Path) -> None:
+    """More channels than a block, in a number that no vector divides."""
+    window, size, end = window_of("3x3 same")
+    x, w = numbers(1, *size, 1031), numbers(1031, 1, *window.kernel)
+    text = depthwise("window", DepthwiseSpec(1, 1031, window), "store_row", NEON)
+    check(text, x, w, pack_depthwise(w), window, end, 1031, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("channels", [3, 24])
+def test_half_precision_operands(dtype: str, channels: int, tmp_path: Path) -> None:
+    window, size, end = window_of("strided")
+    x, w = (
+        numbers(2, *size, channels).astype(TYPES[dtype]),
+        numbers(9, channels, *window.kernel).astype(TYPES[dtype]),
+    )
+    text = conv("window", ConvSpec(2, channels, 9, window, 1, dtype, dtype), "store_row", NEON)
+    check(text, x, w, pack_conv(w, 1, tile_of(NEON)), window, end, 1, tmp_path)
+    w = numbers(channels, 1, *window.kernel).astype(TYPES[dtype])
+    spec = DepthwiseSpec(2, channels, window, 1, dtype, dtype)
+    folder = tmp_path / "depthwise"
+    folder.mkdir()
+    check(depthwise("window", spec, "store_row", NEON), x, w, pack_depthwise(w), window, end, channels, folder)  # fmt: skip
+
+
+@pytest.mark.parametrize("isa", [AVX2, AVX512, PORTABLE], ids=lambda isa: isa.name)
+def test_other_families_give_the_same_answers(isa: Isa, tmp_path: Path) -> None:
+    """Wider vectors than the machine has are legal C: the compiler takes them apart."""
+    window, size, end = window_of("3x3 same")
+    x, w = numbers(2, *size, 40), numbers(70, 40, *window.kernel)
+    text = conv("window", ConvSpec(2, 40, 70, window), "store_row", isa)
+    check(text, x, w, pack_conv(w, 1, tile_of(isa)), window, end, 1, tmp_path)
+    w = numbers(40, 1, *window.kernel)
+    text = depthwise("window", DepthwiseSpec(2, 40, window), "store_row", isa)
+    folder = tmp_path / "depthwise"
+    folder.mkdir()
+    check(text, x, w, pack_depthwise(w), window, end, 40, folder)
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda isa: isa.name)
+def test_the_text_compiles_for_every_family(isa: Isa, tmp_path: Path) -> None:
+    window, _, _ = window_of("strided")
+    kernels = {
+        "product": gemm("product", GemmSpec("n[0]", 70, 30, Operand(1, "n[0]"), Operand(70)), "store_row", isa),
+        "wide": conv("wide", ConvSpec(1, 32, 64, window), "store_row", isa),
+        "narrow": conv("narrow", ConvSpec(1, 3, 64, window), "store_row", isa),
+        "alone": depthwise("alone", DepthwiseSpec("n[0]", 64, window), "store_row", isa),
+    }  # fmt: skip
+    entries = "\n".join(
+        f"void go_{name}(sx_run *r, struct env *e, void *const *p, const int64_t *n) {{ {name}(r, e, p[0], p[1], p[2], n); }}"
+        for name in kernels
+    )
+    source = f"""\
+#include "abi.h"
+struct env {{ float *c; }};
+static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const float *acc) {{
+    for (int64_t i = 0; i < count; i++)
+        env->c[(b + m) * 70 + n + i] = acc[i];
+}}
+{"".join(kernels.values())}
+{entries}
+"""
+    made = tmp_path / "kernels.o"
+    compile_object(find_toolchain(read_environment()), source, made, TARGETS[isa], SUPPORT)
+    assert made.stat().st_size > 0
