@@ -170,7 +170,7 @@ class Cache:
                 oldest = max(0.0, now - min(status.st_atime for status in gone))
                 size = sum(status.st_size for status in gone)
                 removed.append(KindUsage(each, len(gone), size, oldest))
-        _sweep(self.root, everything=kind is None and older_than is None)
+        _sweep(self.root)
         return Usage(self.root, tuple(removed))
 
     def _entries(self, kind: str) -> Iterator[tuple[Path, os.stat_result]]:
@@ -263,17 +263,11 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _sweep(root: Path, everything: bool = False) -> None:
-    """Remove what dead processes left behind; folders are a compiler's own, and go with `everything`."""
+def _sweep(root: Path) -> None:
+    """Remove what dead processes left behind."""
     now = time.time()
-    for path in (root / "tmp" / name for name in _names(root / "tmp")):
-        with suppress(OSError):
-            if path.is_dir():
-                if everything:
-                    drop(path)
-            elif now - path.lstat().st_mtime >= _LEFTOVER_SECONDS:
-                path.unlink()
-    for path in (root / "lock" / name for name in _names(root / "lock")):
-        with suppress(OSError):
-            if now - path.lstat().st_mtime >= _LEFTOVER_SECONDS:
-                remove_if_free(path)
+    for name, remove in (("tmp", drop), ("lock", remove_if_free)):
+        for path in (root / name / each for each in _names(root / name)):
+            with suppress(OSError):
+                if now - path.lstat().st_mtime >= _LEFTOVER_SECONDS:
+                    remove(path)

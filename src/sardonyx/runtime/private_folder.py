@@ -65,7 +65,7 @@ def make_below(root: Path, *names: str) -> Path:
 
 def forbids_execution(folder: Path) -> bool:
     """Whether the disk is mounted so that no code can be loaded from it."""
-    return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+    return bool(os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0))  # Linux has a word for it
 
 
 @functools.lru_cache(maxsize=1)

@@ -18,14 +18,12 @@ import ctypes
 import errno
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,7 +174,7 @@ def _packaged_zig() -> str:
     """The program inside the ziglang package; the package itself is not imported."""
     spec = importlib.util.find_spec("ziglang")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        program = Path(folder) / ("zig.exe" if sys.platform == "win32" else "zig")
+        program = Path(folder) / "zig"
         if os.access(program, os.X_OK):
             return str(program)
     raise ToolchainError(
@@ -186,10 +184,14 @@ def _packaged_zig() -> str:
 
 
 def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
-    libraries = _mapped_libraries() if sys.platform == "linux" else ()
-    if not libraries:  # another system: only the driver knows what to link there
-        return _driver((program, "cc", "-fno-sanitize=undefined", *extra))
-    version = _version((program, "clang"))
+    libraries = _mapped_libraries()
+    if not libraries:
+        raise ToolchainError(
+            "the C library of this process is not in /proc/self/maps, so nothing can be linked with it",
+            hint="Name a compiler that brings its own, as in SARDONYX_CC=gcc.",
+        )
+    zig = _answer((program, "version")).strip()
+    version = _answer((program, "clang", "--version"))
     machine = platform.machine()
     libc, release = platform.libc_ver()
     abi = "gnu" if libc == "glibc" else "musl"
@@ -199,7 +201,6 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
     if libc == "glibc":
         flags.append(f"-D__GLIBC_MINOR__={release.partition('.')[2] or '0'}")
     shared = (*_BASE_FLAGS, *_WARNINGS, *extra)
-    zig = _zig_version(program)
     clang = " ".join(version.split()[:3]).replace(" version", "")
     return Toolchain(
         argv=(program, "clang"),
@@ -212,7 +213,7 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
 
 
 def _driver(argv: tuple[str, ...]) -> Toolchain:
-    version = _version(argv)
+    version = _answer((*argv, "--version"))
     first = version.splitlines()[0].strip() if version.strip() else Path(argv[0]).name
     flags = (*_BASE_FLAGS, *_NO_WARNINGS)
     where = (platform.machine(), *platform.libc_ver())
@@ -227,13 +228,6 @@ def _zig_headers(root: Path, machine: str, abi: str) -> list[Path]:
     names += [f"{machine}-linux-any", f"{family}-linux-any", "any-linux-any"]
     folders = [root / "include", *(root / "libc/include" / name for name in names)]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
-
-
-def _zig_version(program: str) -> str:
-    try:
-        return importlib.metadata.version("ziglang")
-    except importlib.metadata.PackageNotFoundError:
-        return f"at {program}"
 
 
 def _mapped_libraries() -> tuple[str, ...]:
@@ -252,12 +246,12 @@ def _mapped_libraries() -> tuple[str, ...]:
     return tuple(path for path in found if Path(path).is_file())
 
 
-def _version(argv: tuple[str, ...]) -> str:
+def _answer(argv: tuple[str, ...]) -> str:
     """What the compiler says about itself."""
-    done = _start([*argv, "--version"], _environment(argv[0], None), "")
+    done = _start(list(argv), _environment(argv[0], None), "")
     if done.returncode != 0:
         raise ToolchainError(
-            f"the compiler {' '.join(argv)!r} does not answer to --version "
+            f"the compiler does not answer to {' '.join(argv)!r} "
             f"(exit code {done.returncode}): {_first_lines(done.stdout)}",
             value=argv,
             hint="Install ziglang again, or name another compiler with SARDONYX_CC.",
@@ -315,15 +309,13 @@ def _start(
 
 
 def _environment(program: str, folder: Path | None) -> dict[str, str]:
-    """All of the compiler's environment. gcc finds its assembler by PATH, and zig's driver needs a cache."""
+    """All of the compiler's environment. gcc finds its assembler by PATH."""
     variables = {
         "PATH": os.pathsep.join([str(Path(program).parent), "/usr/local/bin", "/usr/bin", "/bin"]),
         "LC_ALL": "C",
     }
     if folder is not None:
         variables["TMPDIR"] = str(folder)
-        variables["ZIG_GLOBAL_CACHE_DIR"] = str(folder / "zig")
-        variables["ZIG_LOCAL_CACHE_DIR"] = str(folder / "zig")
     return variables
 
 

@@ -126,6 +126,13 @@ def test_the_compiler_that_pip_brings() -> None:
     assert toolchain_of((found.argv[0], "cc", "-DX")).identity != found.identity
 
 
+def test_without_a_c_library_there_is_nothing_to_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    module._find.cache_clear()
+    monkeypatch.setattr(module, "_LIBRARIES", ("libnothing",))
+    with pytest.raises(ToolchainError, match="SARDONYX_CC=gcc"):
+        toolchain_of(None)
+
+
 def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     module._find.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
