@@ -9,8 +9,9 @@ kernel = b.kernel()
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal, TypeAlias
 
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import (
@@ -41,9 +42,11 @@ from sardonyx.loops.nodes import (
     const,
 )
 from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, is_variable, symbols_of
-from sardonyx.sizes import Size, max_of, product, symbol
+from sardonyx.sizes import Size, at_least, max_of, product, symbol, symbols
 
 PARALLEL_GRAIN = 16384  # elementary operations that are worth handing to another thread
+
+BlockKind: TypeAlias = Literal["branch", "loop", "sure"]  # sure: a loop that turns at least once
 
 __all__ = ["Builder", "cast", "maximum", "minimum", "where"]
 
@@ -84,6 +87,8 @@ class Builder:
     def __init__(self) -> None:
         self._buffers: list[Buffer] = []
         self._blocks: list[list[Statement]] = [[]]
+        self._kinds: list[BlockKind] = ["branch"]  # of the blocks
+        self._bound_in: dict[str, int] = {}  # an index's name -> the number of its block
         self._reasons: list[str] = []
         self._arrays: dict[str, Dtype] = {}
         self._count = 0
@@ -126,6 +131,7 @@ class Builder:
         self._emit(Let(name, cast(value, "i64")))
         if extent is not None:
             self.ranges[name] = extent
+        self._bound_in[name] = len(self._blocks) - 1
         return symbol(name)
 
     def local(self, value: Expr) -> Var:
@@ -160,7 +166,8 @@ class Builder:
             return
         name = VARIABLE + self._name("i")
         self.ranges[name] = extent
-        with self._block() as body:
+        with self._block("sure" if at_least(extent, 1) else "loop") as body:
+            self._bound_in[name] = len(self._blocks) - 1
             yield symbol(name)
         self._emit(For(name, extent, tuple(body), kind, grain))
 
@@ -211,6 +218,42 @@ class Builder:
             yield
         self._emit(While(condition, tuple(body)))
 
+    @contextmanager
+    def outside(self, sizes: Iterable[Size]) -> Iterator[None]:
+        """Statements go in front of the open loops that these sizes do not depend on.
+
+        with b.outside((i,)):               for i
+            row = b.load(x, i)       ->       row = x[i]
+                                              for j: …
+        Nothing inside may depend on other variables. What may never run stays so: neither branches
+        nor loops that may not turn at all are left.
+        """
+        names = {name for size in sizes for name in symbols(size)}
+        depth = max((self._bound_in.get(name, 0) for name in names), default=0)
+        with self._in_front(depth, ("branch", "loop")):
+            yield
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Statements go in front of all open loops, and run even if those do not turn at all."""
+        with self._in_front(0, ("branch",)):
+            yield
+
+    @contextmanager
+    def _in_front(self, depth: int, stops: Sequence[BlockKind]) -> Iterator[None]:
+        while any(kind in stops for kind in self._kinds[depth + 1 :]):
+            depth += 1
+        here = self._blocks, self._kinds, self.scopes
+        self._blocks, self._kinds, self.scopes = (
+            self._blocks[: depth + 1],
+            self._kinds[: depth + 1],
+            self.scopes[: depth + 1],
+        )
+        try:
+            yield
+        finally:
+            self._blocks, self._kinds, self.scopes = here
+
     def fail_if(self, condition: Expr, reason: str, value: Expr, limit: Expr | int = 0) -> None:
         """Stop the run where the condition holds; `{value}` and `{limit}` in the reason are filled in."""
         if reason not in self._reasons:
@@ -239,11 +282,13 @@ class Builder:
         self._blocks[-1].append(statement)
 
     @contextmanager
-    def _block(self) -> Iterator[list[Statement]]:
+    def _block(self, kind: BlockKind = "branch") -> Iterator[list[Statement]]:
         self._blocks.append([])
+        self._kinds.append(kind)
         self.scopes.append({})
         try:
             yield self._blocks[-1]
         finally:
             self._blocks.pop()
+            self._kinds.pop()
             self.scopes.pop()

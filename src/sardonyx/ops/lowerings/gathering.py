@@ -14,7 +14,9 @@ __all__ = ["GATHER", "GATHER_ELEMENTS", "GATHER_ND", "REVERSE_SEQUENCE"]
 def _gather(site: Site, position: Position) -> Expr:
     data, rank = site.shape(0), len(site.shape(1))
     axis = site.call.axis(site.call.int_attr("axis"), len(data))
-    index = checked_index(site, site.read(1, position[axis : axis + rank]), data[axis])
+    at = position[axis : axis + rank]
+    with site.b.outside(at):
+        index = checked_index(site, site.read(1, at), data[axis])
     return site.read(0, (*position[:axis], index, *position[axis + rank :]))
 
 
@@ -37,10 +39,11 @@ def _gather_nd(site: Site, position: Position) -> Expr:
     if data[:batch] != indices[:batch]:
         site.refuse("whether data and indices have one batch is not known before it runs")
     at, rest = position[: len(indices) - 1], position[len(indices) - 1 :]
-    found = [
-        checked_index(site, site.read(1, (*at, column)), data[batch + column])
-        for column in range(depth)
-    ]
+    with site.b.outside(at):
+        found = [
+            checked_index(site, site.read(1, (*at, column)), data[batch + column])
+            for column in range(depth)
+        ]
     return site.read(0, (*at[:batch], *found, *rest))
 
 
@@ -51,12 +54,14 @@ def _reverse_sequence(site: Site, position: Position) -> Expr:
         site.refuse(f"batch_axis {batch} and time_axis {time} are not 0 and 1")
     if site.shape(1) != (shape[batch],):
         site.refuse("whether every sequence has a length is not known before it runs")
-    length = b.let(cast(site.read(1, (position[batch],)), "i64"))
     at, limit = b.size(position[time]), b.size(shape[time])
-    outside = (length < 0) | (length > limit)
-    b.fail_if(outside, "a sequence of {value} is outside 0 … {limit}", length, limit)
     source = list(position)
-    source[time] = b.index(where(at < length, length - 1 - at, at), shape[time])
+    with b.outside((position[batch],)):
+        length = b.let(cast(site.read(1, (position[batch],)), "i64"))
+        outside = (length < 0) | (length > limit)
+        b.fail_if(outside, "a sequence of {value} is outside 0 … {limit}", length, limit)
+    with b.outside((position[batch], position[time])):
+        source[time] = b.index(where(at < length, length - 1 - at, at), shape[time])
     return site.read(0, source)
 
 
