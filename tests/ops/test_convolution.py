@@ -113,3 +113,73 @@ def test_what_follows_is_fused() -> None:
     assert len(plan.steps) == 1
     (got,), (want,) = run_compiled(model, plan, feeds), run_reference(model, feeds)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((1, 2, 5), (2, 3, 3), {}),
+    ((2, 2, 4), (2, 1, 4), {"strides": [3], "pads": [1, 2], "output_padding": [2]}),
+    ((1, 2, 3, 4), (2, 3, 3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ((1, 2, 3, 4), (2, 1, 2, 3), {"strides": [2, 3], "dilations": [2, 2]}),
+    ((1, 4, 3, 3), (4, 2, 3, 2), {"group": 2, "strides": [1, 2]}),
+    ((1, 2, 3, 3), (2, 2, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    ((1, 2, 3, 3), (2, 2, 3, 3), {"auto_pad": "SAME_LOWER", "strides": [2, 2]}),
+    ((1, 1, 3, 3), (1, 2, 3, 3), {"strides": [3, 2], "output_shape": [10, 8]}),
+    ((1, 1, 2, 2), (1, 1, 2, 2), {"strides": [3, 3], "output_shape": [8, 5]}),
+    ((1, 2, 2, 3, 2), (2, 1, 2, 1, 2), {"strides": [2, 1, 2]}),
+    ((1, 0, 3, 3), (0, 2, 2, 2), {}),
+]
+
+
+@pytest.mark.parametrize(("shape", "weights", "attributes"), TRANSPOSED)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_transposed(
+    shape: tuple[int, ...], weights: tuple[int, ...], attributes: dict[str, Any], symbolic: bool
+) -> None:
+    bias = normal(weights[1] * attributes.get("group", 1))
+    known = frozenset({1, 2}) if symbolic else frozenset[int]()
+    inputs = [normal(*shape), normal(*weights), bias]
+    case = Case("ConvTranspose", inputs, attributes, constants=known, symbolic=symbolic)
+    agree(case)
+    if not symbolic:
+        agree_channels_last(case)
+
+
+def test_transposed_rows_longer_than_a_block() -> None:
+    inputs = [normal(1, 2, 150), normal(2, 2, 4)]
+    attributes = {"strides": [2], "pads": [1, 1]}
+    agree(Case("ConvTranspose", inputs, attributes), interpreted=False)
+    agree(Case("ConvTranspose", inputs, attributes, symbolic=True), interpreted=False)
+
+
+def test_transposed_channels_that_do_not_fit() -> None:
+    inputs = [normal(1, 3, 4, 4), normal(2, 2, 3, 3)]
+    failure(Case("ConvTranspose", inputs, symbolic=True))
+
+
+BLOCKS: list[tuple[list[int], list[int], dict[str, Any]]] = [
+    ([5], [2], {"strides": [2]}),
+    ([4, 5], [2, 3], {}),
+    ([4, 5], [2, 2], {"pads": [1, 0, 1, 1], "strides": [2, 2]}),
+    ([6, 5], [2, 2], {"dilations": [3, 2]}),
+    ([3, 3, 4], [2, 1, 2], {}),
+]
+
+
+@pytest.mark.parametrize(("image", "block", "attributes"), BLOCKS)
+def test_blocks_to_image(image: list[int], block: list[int], attributes: dict[str, Any]) -> None:
+    pads = attributes.get("pads", [0] * 2 * len(image))
+    strides, dilations = (attributes.get(k, [1] * len(image)) for k in ("strides", "dilations"))
+    count = [
+        (image[a] + pads[a] + pads[a + len(image)] - (block[a] - 1) * dilations[a] - 1)
+        // strides[a]
+        + 1
+        for a in range(len(image))
+    ]
+    x = normal(2, 3 * int(np.prod(block)), int(np.prod(count)))
+    sizes = [np.array(image, np.int64), np.array(block, np.int64)]
+    agree(Case("Col2Im", [x, *sizes], attributes, constants=frozenset({1, 2})))
+
+
+def test_blocks_that_do_not_cover_the_image() -> None:
+    inputs = [normal(1, 4, 5), np.array([4, 4]), np.array([2, 2])]
+    failure(Case("Col2Im", inputs, constants=frozenset({1, 2}), symbolic=True))

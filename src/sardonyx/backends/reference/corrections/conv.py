@@ -104,7 +104,7 @@ def conv_transpose(call: Call, x: Array, w: Array, bias: Array | None = None) ->
     ]
     begin, sizes = _transposed_extent(call, spatial, full, strides)
     batch, outputs = x.shape[0], w.shape[1] * groups
-    source = accumulator(x).reshape(batch, groups, x.shape[1] // groups, -1)
+    source = accumulator(x).reshape(batch, groups, x.shape[1] // groups, int(np.prod(spatial)))
     weights = accumulator(w).reshape(groups, w.shape[0] // groups, *w.shape[1:])
     # Room for the whole spread, and for outputs that reach past it.
     extent = [max(f, b + s) for f, b, s in zip(full, begin, sizes, strict=True)]
