@@ -52,7 +52,7 @@ def samples(count: int, seed: int = 3) -> Any:
     patterns = random.integers(0, 1 << 32, count, dtype=np.uint32).view(np.float32)
     parts = [patterns]
     for low, high in ((-110, 110), (-10, 10), (-1, 1), (0.5, 1.5), (-1.01, -0.99), (-1e5, 1e5)):
-        parts.append(random.uniform(low, high, count // 4).astype(np.float32))
+        parts.append(random.uniform(low, high, count // 16).astype(np.float32))
     near_one = (np.float32(1).view(np.uint32) + np.arange(-2000, 2000)).astype(np.uint32)
     parts += [near_one.view(np.float32), SPECIAL]
     # Multiples of pi / 2, where sines and cosines are small.
