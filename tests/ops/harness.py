@@ -21,10 +21,12 @@ from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
 from sardonyx.loops.interpret import interpret
+from sardonyx.loops.nodes import Kernel
 from sardonyx.loops.verify import verify
+from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import infer_shapes
-from sardonyx.plan.make import make_plan
+from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import Plan
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
@@ -83,18 +85,24 @@ class Case:
         }
 
 
+def planned(model: ir.Model) -> Planned:
+    """The model's plan with its constants; every node of it must be native."""
+    made = make_plan(model, infer_shapes(model))
+    for node in made.plan.nodes:
+        if not node.native:
+            raise NotNative(node.reason)
+    for kernel in made.plan.kernels:
+        if isinstance(kernel, Kernel):
+            verify(kernel)
+    return made
+
+
 def plan_of(model: ir.Model) -> Plan:
-    plan = make_plan(model, infer_shapes(model))
-    for kernel in plan.kernels:
-        verify(kernel)
-    return plan
+    return planned(model).plan
 
 
 def constants_of(model: ir.Model, plan: Plan) -> list[np.ndarray]:
-    return [
-        np.ascontiguousarray(model.graph.initializers[c.source].const_value.numpy())
-        for c in plan.constants
-    ]
+    return [np.ascontiguousarray(array) for array in planned(model).constants]
 
 
 def run_reference(model: ir.Model, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

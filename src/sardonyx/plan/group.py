@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from sardonyx.ops.lowering import Convolution, Element, Nest, Product, Relabel
-from sardonyx.plan.graph import Graph, Work
+from sardonyx.plan.graph import Graph, Opaque, Work
 
 __all__ = ["Group", "Grouping", "group_nodes"]
 
@@ -70,7 +70,9 @@ def _epilogues(
         if isinstance(work.lowering, (Element, Relabel)):
             continue
         tails[work] = []
-        if isinstance(work.lowering, Nest) and not work.lowering.stores_once:
+        if isinstance(work.lowering, Opaque) or (
+            isinstance(work.lowering, Nest) and not work.lowering.stores_once
+        ):
             continue
         value = work.node.outputs[0]
         while len(tails[work]) < MAX_CHAIN:
@@ -129,14 +131,14 @@ def _inlined(graph: Graph, work: Work, depth: int) -> bool:
     value = work.node.outputs[0]
     weight = 0 if isinstance(work.lowering, Relabel) else _weight(work)
     readers = graph.readers.get(value, [])
-    if depth >= MAX_CHAIN:
+    if depth >= MAX_CHAIN or any(isinstance(reader.lowering, Opaque) for reader in readers):
         return False
     if weight == 0:
         return True
     if len(readers) != 1 or list(readers[0].node.inputs).count(value) != 1:
         return len(readers) <= 1 and isinstance(readers[0].lowering, Element)
     reader = readers[0]
-    if isinstance(reader.lowering, (Product, Convolution)):
+    if isinstance(reader.lowering, (Product, Convolution, Opaque)):
         return False
     if isinstance(reader.lowering, Nest):
         return reader.lowering.reads_once

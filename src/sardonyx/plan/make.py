@@ -1,140 +1,99 @@
-"""Model -> Plan."""
+"""Model -> Plan.
+
+Nodes are grouped and written as kernels. Whoever turns out to have no native code is set aside, and
+the rest is grouped anew; a value that turns out to need bytes gets them likewise.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-import numpy.typing as npt
 import onnx_ir as ir
 
-from sardonyx.model.opset import normal_domain
 from sardonyx.model.source import describe, source_line
-from sardonyx.ops import find_operator
-from sardonyx.ops.call import Call
-from sardonyx.ops.facts import as_array
 from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import Shapes
-from sardonyx.plan.graph import Graph, Work
+from sardonyx.plan.assemble import assemble
+from sardonyx.plan.graph import Array, Fold, Graph, Opaque, find_constants, read_graph
 from sardonyx.plan.group import Group, group_nodes
-from sardonyx.plan.plan import Constant, Place, Plan, PlannedNode, Slot, Step, Tensor
-from sardonyx.plan.write import Argument, Scratch, Written, write_group
+from sardonyx.plan.plan import Order, Plan, PlannedNode
+from sardonyx.plan.pull import blaming
+from sardonyx.plan.write import NeedsBytes, Scratch, Written, write_group
 
-__all__ = ["make_plan"]
+__all__ = ["Planned", "make_plan"]
 
-
-def make_plan(model: ir.Model, shapes: Shapes) -> Plan:
-    """Plan a model whose every node runs native; NotNative says which does not, and why."""
-    graph = read_graph(model, shapes)
-    grouping = group_nodes(graph, ())
-    written = [(group, write_group(graph, group, grouping.stored, {})) for group in grouping.groups]
-    return Assembly(graph).plan(written)
+MAX_ROUNDS = (
+    64  # each sets at least one node aside; a model that needs more runs on the reference backend
+)
 
 
-def read_graph(model: ir.Model, shapes: Shapes) -> Graph:
-    """The nodes that must run; what is known before a run needs none."""
-    versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
-    constants = _constants(model, shapes)
-    needed: set[ir.Value] = set(model.graph.outputs)
-    works: list[Work] = []
-    for node in reversed(list(model.graph)):
-        if not any(value in needed and value not in constants for value in node.outputs):
+@dataclass(frozen=True)
+class Planned:
+    """A plan, with the arrays of its constants in its order."""
+
+    plan: Plan
+    constants: tuple[Array, ...]
+
+
+def make_plan(model: ir.Model, shapes: Shapes, fold: Fold | None = None) -> Planned:
+    """Plan a model. Every node is in the plan's `nodes`, with the reason for where it runs.
+
+    Args:
+        fold: computes a node whose inputs are all constants; None from it leaves the node to the run.
+    """
+    constants = find_constants(model, shapes, fold)
+    refused: dict[ir.Node, str] = {}
+    required: set[ir.Value] = set()
+    for _ in range(MAX_ROUNDS):
+        graph = read_graph(model, shapes, constants, refused, required)
+        before = len(refused), len(required)
+        written = _write(graph, refused, required)
+        if (len(refused), len(required)) == before:
+            plan, arrays = assemble(graph, written, _nodes(model, graph, refused))
+            return Planned(plan, arrays)
+    raise NotNative("too many nodes of the model have no native code")
+
+
+def _write(
+    graph: Graph, refused: dict[ir.Node, str], required: set[ir.Value]
+) -> list[tuple[Group, Written | None]]:
+    """Kernels for all that something asks for, from the outputs backwards."""
+    grouping = group_nodes(graph, required)
+    orders: dict[ir.Value, Order] = {}
+    asked: set[ir.Value] = set(graph.outputs) | required
+    found: list[tuple[Group, Written | None]] = []
+    for group in reversed(grouping.groups):
+        results = {*group.root.node.outputs, *group.last.node.outputs}
+        if not results & asked:
             continue
-        inputs = [None if v is None else shapes.of(v) for v in node.inputs]
-        call = Call(node, inputs, versions.get(normal_domain(node.domain), 1))
-        operator = find_operator(normal_domain(node.domain), node.op_type, call.version)
-        if operator is None or operator.lower is None:
-            raise NotNative(f"{node.op_type} has no native code")
-        works.append(Work(node, call, tuple(shapes.of(v) for v in node.outputs), operator.lower))
-        needed.update(v for v in node.inputs if v is not None and v not in constants)
-    works.reverse()
-    return Graph(model, shapes, constants, works)
-
-
-def _constants(model: ir.Model, shapes: Shapes) -> dict[ir.Value, npt.NDArray[Any]]:
-    graph = model.graph
-    fed = set(graph.inputs)
-    found: dict[ir.Value, npt.NDArray[Any]] = {}
-    for value in graph.initializers.values():
-        if value.const_value is not None and value not in fed:
-            found[value] = value.const_value.numpy()
-    for node in graph:
-        for value in node.outputs:
-            array = as_array(shapes.of(value)) if shapes.of(value).kind == "tensor" else None
-            if array is not None:
-                found[value] = array
+        if isinstance(group.root.lowering, Opaque):
+            asked.update(group.root.reads)
+            found.append((group, None))
+            continue
+        try:
+            with blaming(group.root.node):
+                written = write_group(graph, group, grouping.stored, orders)
+        except NotNative as refusal:
+            refused[refusal.node or group.root.node] = str(refusal)
+            continue
+        except NeedsBytes as need:
+            required.add(need.value)
+            continue
+        asked.update(a for a in written.arguments if not isinstance(a, Scratch))
+        found.append((group, written))
+    found.reverse()
     return found
 
 
-class Assembly:
-    """Numbers tensors, kernels, constants and slots while the steps are put in order."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.tensors: list[Tensor] = []
-        self.constants: list[Constant] = []
-        self.spans: list[list[int]] = []  # of each slot: first and last step
-        self.kernels: dict[Any, int] = {}
-        self.steps: list[Step] = []
-        self.numbers: dict[ir.Value, int] = {}
-
-    def plan(self, written: list[tuple[Group, Written]]) -> Plan:
-        model = self.graph.model.graph
-        inputs = [v for v in model.inputs if v.name not in model.initializers]
-        fed = tuple(self._tensor(v, Place("input", n)) for n, v in enumerate(inputs))
-        results = tuple(self._tensor(v, Place("output", n)) for n, v in enumerate(model.outputs))
-        for group, one in written:
-            self._step(group, one)
-        slots = [Slot(0, first, last) for first, last in self.spans]
-        for tensor in self.tensors:
-            if tensor.place.kind == "slot":
-                slot = slots[tensor.place.number]
-                slots[tensor.place.number] = Slot(tensor.bytes, slot.first, slot.last)
-        return Plan(
-            fed,
-            results,
-            tuple(sorted(self.graph.shapes.input_symbols)),
-            tuple(self.tensors),
-            tuple(self.constants),
-            tuple(slots),
-            tuple(self.kernels),
-            tuple(self.steps),
-            tuple(
-                PlannedNode(describe(n), n.op_type, True, "compiled", source_line(n)) for n in model
-            ),
-        )
-
-    def _step(self, group: Group, written: Written) -> None:
-        number = len(self.steps)
-        kernel = self.kernels.setdefault(written.kernel, len(self.kernels))
-        tensors = tuple(self._argument(argument, number) for argument in written.arguments)
-        nodes = tuple(work.name for work in (group.root, *group.tail))
-        self.steps.append(Step(kernel, tensors, written.kernel.symbols, nodes))
-
-    def _argument(self, argument: Argument, step: int) -> int:
-        if isinstance(argument, Scratch):
-            place = Place("slot", len(self.spans))
-            self.spans.append([step, step])
-            return self._add(Tensor("", argument.dtype, (argument.size,), (0,), place))
-        if argument not in self.numbers:
-            if argument in self.graph.constants:
-                self.constants.append(Constant(argument.name or ""))
-                self._tensor(argument, Place("constant", len(self.constants) - 1))
-            else:
-                self._tensor(argument, Place("slot", len(self.spans)))
-                self.spans.append([step, step])
-        number = self.numbers[argument]
-        place = self.tensors[number].place
-        if place.kind == "slot":
-            self.spans[place.number][1] = step
-        return number
-
-    def _tensor(self, value: ir.Value, place: Place) -> int:
-        shape = self.graph.shape(value)
-        order = tuple(range(len(shape)))
-        number = self._add(Tensor(value.name or "", self.graph.dtype(value), shape, order, place))
-        self.numbers[value] = number
-        return number
-
-    def _add(self, tensor: Tensor) -> int:
-        self.tensors.append(tensor)
-        return len(self.tensors) - 1
+def _nodes(model: ir.Model, graph: Graph, refused: dict[ir.Node, str]) -> tuple[PlannedNode, ...]:
+    works = {work.node: work for work in graph.works}
+    found = []
+    for node in model.graph:
+        work = works.get(node)
+        native, reason = True, "compiled"
+        if work is None:
+            reason = "known before the model runs"
+        elif isinstance(work.lowering, Opaque):
+            native, reason = False, work.lowering.reason
+        found.append(PlannedNode(describe(node), node.op_type, native, reason, source_line(node)))
+    return tuple(found)

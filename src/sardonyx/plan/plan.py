@@ -24,6 +24,7 @@ __all__ = [
     "Place",
     "Plan",
     "PlannedNode",
+    "ReferenceStep",
     "Slot",
     "Step",
     "Template",
@@ -36,12 +37,18 @@ BYTES: dict[Dtype, int] = {
 }  # fmt: skip
 
 Order: TypeAlias = tuple[int, ...]  # axes from the outermost in memory to the innermost
-PlaceKind: TypeAlias = Literal["input", "output", "constant", "slot"]
+PlaceKind: TypeAlias = Literal["input", "output", "constant", "slot", "object"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tensor's bytes are: the caller's, the model's, or a slot of the arena."""
+    """Where a value is.
+
+    input, output: the caller's array of that number
+    constant: the model's, of that number
+    slot: bytes of the arena
+    object: whatever a node on the reference backend gave
+    """
 
     kind: PlaceKind
     number: int
@@ -49,20 +56,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One buffer. `name` is the model's own, for people; nothing depends on it."""
+    """One value that is kept somewhere. `name` is the model's own, for people; nothing depends on it.
+
+    What only the reference backend can hold (strings, sequences, tensors of unknown rank) has
+    neither type nor shape here.
+    """
 
     name: str
-    dtype: Dtype
-    shape: tuple[Size, ...]
+    dtype: Dtype | None
+    shape: tuple[Size, ...] | None
     order: Order
     place: Place
 
     @property
     def elements(self) -> Size:
+        assert self.shape is not None
         return product(self.shape)
 
     @property
     def bytes(self) -> Size:
+        assert self.dtype is not None
         return self.elements * BYTES[self.dtype]
 
 
@@ -88,11 +101,11 @@ class Constant:
     """A constant of the model, or one that was computed from such when the plan was made.
 
     Attributes:
-        source: the initializer's name, or a number for a computed one.
+        source: the name of the value in the model.
         packing: None where it is used as it lies in the model.
     """
 
-    source: str | int
+    source: str
     packing: Packing | None = None
 
 
@@ -127,14 +140,28 @@ class Step:
         tensors: numbers of the tensors, in the order of the kernel's buffers.
         symbols: the plan's symbols that the kernel's symbols are, in its order.
         nodes: the model's nodes that it computes, for people.
-        flops, bytes: what it costs, by the bill of its nodes.
     """
 
     kernel: int
     tensors: tuple[int, ...]
     symbols: tuple[str, ...]
     nodes: tuple[str, ...]
-    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceStep:
+    """One node on the reference backend.
+
+    Attributes:
+        node: its number in the graph.
+        reads: tensors in the order in which the node's program takes them.
+        writes: tensors of its outputs; None where nobody needs one.
+    """
+
+    node: int
+    reads: tuple[int, ...]
+    writes: tuple[int | None, ...]
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +184,5 @@ class Plan:
     constants: tuple[Constant, ...]
     slots: tuple[Slot, ...]
     kernels: tuple[KernelSource, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Step | ReferenceStep, ...]
     nodes: tuple[PlannedNode, ...]

@@ -11,7 +11,8 @@ Every value is named once in a block, so that an expression never grows by being
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy.typing as npt
@@ -26,12 +27,22 @@ from sardonyx.plan.plan import Order
 from sardonyx.sizes import Expr as SizeExpr
 from sardonyx.sizes import Size
 
-__all__ = ["Pull", "offset_of"]
+__all__ = ["Pull", "blaming", "offset_of"]
 
 
 def offset_of(position: Position, shape: tuple[Size, ...], order: Order) -> Size:
     """Where an element lies in a buffer whose axes are in this order."""
     return flatten([position[axis] for axis in order], [shape[axis] for axis in order])
+
+
+@contextmanager
+def blaming(node: ir.Node) -> Iterator[None]:
+    """A refusal inside is this node's, unless a node further inside was blamed already."""
+    try:
+        yield
+    except NotNative as refusal:
+        refusal.node = refusal.node or node
+        raise
 
 
 class Pull:
@@ -88,13 +99,15 @@ class Pull:
         if self._stored(value):
             buffer, order = self._buffer(value)
             return self.b.load(buffer, offset_of(position, self.graph.shape(value), order))
-        work = self.graph.producer.get(value)
-        if work is None:
-            raise NotNative(f"{value.name!r} is made by a node that does not run native")
+        work = self.graph.producer[value]
         return self.compute(work, value, position)
 
     def compute(self, work: Work, value: ir.Value, position: Position) -> Expr:
         """An element by its node's own meaning, whether the value is stored or not."""
+        with blaming(work.node):
+            return self._computed(work, value, position)
+
+    def _computed(self, work: Work, value: ir.Value, position: Position) -> Expr:
         source = work.node.inputs[0] if work.node.inputs else None
         if isinstance(work.lowering, Relabel) and source is not None:
             return self._relabelled(value, source, position)

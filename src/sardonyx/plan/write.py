@@ -18,7 +18,15 @@ from sardonyx.plan.plan import Order
 from sardonyx.plan.pull import Pull, offset_of
 from sardonyx.sizes import Size, product
 
-__all__ = ["Argument", "Scratch", "Written", "write_group"]
+__all__ = ["Argument", "NeedsBytes", "Scratch", "Written", "write_group"]
+
+
+class NeedsBytes(Exception):  # noqa: N818  it is an answer, not a fault
+    """A kernel reads a value in a way that only works if it is stored."""
+
+    def __init__(self, value: ir.Value) -> None:
+        super().__init__(value.name)
+        self.value = value
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,13 @@ class Writer:
         return self.orders.get(value, tuple(range(len(self.graph.shape(value)))))
 
     def source(self, value: ir.Value) -> tuple[str, Order]:
+        known = value not in self.graph.constants and self.graph.facts(value).value is not None
+        if (
+            known
+            and value not in self.graph.producer
+            and value not in self.graph.model.graph.inputs
+        ):
+            raise NeedsBytes(value)  # it was left out, because it is known before the model runs
         return self._buffer(value, "in"), self.order(value)
 
     def _buffer(self, value: ir.Value, role: Role) -> str:
@@ -122,6 +137,7 @@ def write_group(
     elif isinstance(lowering, Convolution):
         lowering.nest.build(writer.site(group))
     else:
+        assert isinstance(lowering, Product)
         _write_product(writer, lowering, group)
     return writer.done()
 

@@ -1,17 +1,19 @@
 """A compiled model: its library, its constants, and the memory of its runs.
 
-    model = NativeModel(plan, library, constants)
+    model = NativeModel(plan, library, constants, pool, threads, reference)
     outputs = model.run(arrays, guard)
 
-Nothing of it changes while it runs, so many threads may run it at once: each has its own arena, taken
-from the ones that are free and given back.
+A plan whose steps are all native is one call into the library. Where nodes run on the reference
+backend in between, the steps fall into phases, and sizes that those nodes decide are bound on the way.
+
+Nothing of it changes while it runs, so many threads may run it at once: each has its own memory.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.guard import Guard
-from sardonyx.errors import CancelledError, DeadlineError, RunError, ShapeError
+from sardonyx.backends.reference import NodeProgram, Value
+from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError
+from sardonyx.loops.nodes import Kernel
 from sardonyx.plan.memory import ALIGNMENT, place_slots
-from sardonyx.plan.plan import Plan
+from sardonyx.plan.plan import Plan, ReferenceStep, Step, Tensor
 from sardonyx.runtime.threads import Pool
 from sardonyx.sizes import evaluate
 
@@ -46,7 +50,8 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype(np.uint64),
     "bool": np.dtype(np.bool_),
 }
-MAX_REMEMBERED = 256  # bindings; a model that meets more shapes forgets the oldest
+MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
+CANCELLED, DEADLINE = 1, 2  # of abi.h
 
 
 class Run(ctypes.Structure):
@@ -71,30 +76,24 @@ class Run(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Binding:
-    """What follows from the shapes of the inputs: sizes, the arena's layout, the outputs' shapes."""
+class Phase:
+    """Steps that run without a stop in between: native ones, or one on the reference backend."""
 
-    sizes: Any  # int64[symbols]
-    slots: tuple[tuple[int, int], ...]  # tensor number, offset
+    first: int
+    end: int
+    slots: tuple[int, ...]  # tensors whose bytes are first written here
+    outputs: tuple[int, ...]  # tensors of the caller's that are first written here
+    reference: ReferenceStep | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What follows from sizes, for one phase: the arena, and the shapes of what it gives."""
+
     arena_bytes: int
-    output_shapes: tuple[tuple[int, ...], ...]
-
-
-class Arena:
-    """Memory and arguments of one run at a time."""
-
-    def __init__(
-        self, binding: Binding, constants: Sequence[tuple[int, Array]], tensors: int
-    ) -> None:
-        self.binding = binding
-        self._memory = np.empty(binding.arena_bytes + ALIGNMENT, np.uint8)
-        base = -(-self._memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self.pointers = (ctypes.c_void_p * max(tensors, 1))()
-        for number, offset in binding.slots:
-            self.pointers[number] = base + offset
-        for number, array in constants:
-            self.pointers[number] = array.ctypes.data
-        self.run = Run()
+    offsets: tuple[tuple[int, int], ...]  # tensor, offset
+    outputs: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]  # tensor, shape, type
+    output_bytes: int
 
 
 class NativeModel:
@@ -105,139 +104,316 @@ class NativeModel:
         library: the compiled code.
         constants: the arrays of the plan's constants, in its order, contiguous.
         threads: how many threads one run may use.
+        reference: what runs the nodes on the reference backend, by their number in the graph.
     """
 
     def __init__(
-        self, plan: Plan, library: Path, constants: Sequence[Array], pool: Pool, threads: int
+        self,
+        plan: Plan,
+        library: Path,
+        constants: Sequence[Array],
+        pool: Pool,
+        threads: int,
+        reference: Mapping[int, NodeProgram] | None = None,
     ) -> None:
         self.plan = plan
+        self._constants = tuple(constants)
+        self._pool = pool
+        self._threads = threads
+        self._reference = dict(reference or {})
         self._library = ctypes.CDLL(str(library))
         self._main = self._library.sx_main
         self._main.restype = ctypes.c_int32
-        self._pool = pool
-        self._threads = threads
-        self._steps = ctypes.c_int32(len(plan.steps))
-        self._constants = [
-            (number, constants[tensor.place.number])
-            for number, tensor in enumerate(plan.tensors)
-            if tensor.place.kind == "constant"
-        ]
-        self._inputs = tuple((n, NUMPY_TYPES[plan.tensors[n].dtype]) for n in plan.inputs)
-        self._outputs = tuple((n, NUMPY_TYPES[plan.tensors[n].dtype]) for n in plan.outputs)
-        self._bindings: dict[tuple[tuple[int, ...], ...], Binding] = {}
-        self._free: dict[int, list[Arena]] = {}
+        self._phases = _phases(plan)
+        self._free: list[_Memory] = []
         self._lock = threading.Lock()
+        self._layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
+        self._symbols = {name: number for number, name in enumerate(plan.symbols)}
+        self._bound_by = _bound_by(plan, self._symbols)
+        self._fixed_outputs = tuple(plan.tensors[n].place.kind for n in plan.outputs)
+        self._pointers = _pointer_template(plan, self._constants)
 
-    def run(self, arrays: Sequence[Array], guard: Guard) -> list[Array]:
-        """Run once. The arrays have the plan's types, and shapes that were checked."""
-        fed = [
-            array
-            if array.flags.c_contiguous and array.flags.aligned
-            else np.array(array, order="C")
-            for array in arrays
-        ]
-        binding = self._bind(tuple(array.shape for array in fed))
-        outputs = [
-            np.empty(shape, dtype)
-            for shape, (_, dtype) in zip(binding.output_shapes, self._outputs, strict=True)
-        ]
-        arena = self._take(binding, guard)
+    # One run
+
+    def run(self, inputs: Sequence[Value], guard: Guard) -> list[Value]:
+        """Run once. Arrays have the types and shapes that the plan's inputs have."""
+        memory = self._take()
         try:
-            pointers = arena.pointers
-            for (number, _), array in zip(self._inputs, fed, strict=True):
-                pointers[number] = array.ctypes.data
-            for (number, _), array in zip(self._outputs, outputs, strict=True):
-                pointers[number] = array.ctypes.data
-            status = self._call(arena, guard)
+            return memory.go(inputs, guard)
         finally:
-            self._give_back(arena)
-        if status:
-            raise status
-        return outputs
-
-    def _call(self, arena: Arena, guard: Guard) -> Exception | None:
-        run = arena.run
-        run.parallel = self._pool.parallel_address
-        run.allocate = self._pool.allocate_address
-        run.pool = self._pool.handle
-        run.threads = self._threads
-        run.stop = run.error = run.reason = 0
-        run.deadline = 0 if guard.deadline is None else int(guard.deadline * 1e9)
-        run.budget = -1
-        failed = self._main(
-            ctypes.byref(run),
-            arena.pointers,
-            arena.binding.sizes,
-            0,
-            self._steps,
-            None,
-            None,
-        )
-        return self._failure(run) if failed else None
-
-    def _failure(self, run: Run) -> Exception:
-        step = self.plan.steps[run.step]
-        where = ", ".join(step.nodes)
-        if run.error == 1:
-            return CancelledError("the run was cancelled", where=where)
-        if run.error == 2:
-            return DeadlineError("the deadline has passed", where=where)
-        kernel = self.plan.kernels[step.kernel]
-        reason = kernel.reasons[run.reason].format(value=run.a, limit=run.b)
-        return RunError(reason, where=where, value=run.a, limit=run.b)
-
-    # Sizes and memory
-
-    def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> Binding:
-        found = self._bindings.get(shapes)
-        if found is None:
-            found = self._make_binding(shapes)
+            memory.forget()
             with self._lock:
-                while len(self._bindings) >= MAX_REMEMBERED:
-                    del self._bindings[next(iter(self._bindings))]
-                self._bindings[shapes] = found
+                self._free.append(memory)
+
+    def _take(self) -> _Memory:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        return _Memory(self)
+
+    def layout(self, number: int, sizes: tuple[int, ...]) -> Layout:
+        """The layout of a phase for these sizes of the plan's symbols; remembered."""
+        found = self._layouts.get((number, sizes))
+        if found is None:
+            found = self._make_layout(self._phases[number], sizes)
+            with self._lock:
+                while len(self._layouts) >= MAX_REMEMBERED:
+                    del self._layouts[next(iter(self._layouts))]
+                self._layouts[number, sizes] = found
         return found
 
-    def _make_binding(self, shapes: tuple[tuple[int, ...], ...]) -> Binding:
+    def _make_layout(self, phase: Phase, sizes: tuple[int, ...]) -> Layout:
         plan = self.plan
-        values: dict[str, int] = {}
-        for (number, _), shape in zip(self._inputs, shapes, strict=True):
-            for size, dim in zip(shape, plan.tensors[number].shape, strict=True):
-                if not isinstance(dim, int) and dim.lone_symbol is not None:
-                    values.setdefault(dim.lone_symbol, size)
-        layout = place_slots(
-            [(evaluate(slot.bytes, values), slot.first, slot.last) for slot in plan.slots]
+        values = {name: size for name, size in zip(plan.symbols, sizes, strict=True) if size >= 0}
+        spans = []
+        for number in phase.slots:
+            slot = plan.slots[plan.tensors[number].place.number]
+            spans.append((evaluate(slot.bytes, values), slot.first, slot.last))
+        placed = place_slots(spans)
+        outputs = tuple(
+            (number, _shape(plan.tensors[number], values), _numpy_type(plan.tensors[number]))
+            for number in phase.outputs
         )
-        slots = tuple(
-            (number, layout.offsets[tensor.place.number])
-            for number, tensor in enumerate(plan.tensors)
-            if tensor.place.kind == "slot"
-        )
-        output_shapes = tuple(
-            tuple(evaluate(dim, values) for dim in plan.tensors[number].shape)
-            for number, _ in self._outputs
-        )
-        for shape in output_shapes:
-            if any(dim < 0 for dim in shape):
-                raise ShapeError(f"an output would have the shape {list(shape)}.", value=shape)
-        sizes = (ctypes.c_int64 * max(len(plan.symbols), 1))(
-            *(values.get(symbol, 0) for symbol in plan.symbols)
-        )
-        return Binding(sizes, slots, layout.bytes, output_shapes)
+        size = sum(int(np.prod(shape)) * dtype.itemsize for _, shape, dtype in outputs)
+        offsets = tuple(zip(phase.slots, placed.offsets, strict=True))
+        return Layout(placed.bytes, offsets, outputs, size)
 
-    def _take(self, binding: Binding, guard: Guard) -> Arena:
-        needed = binding.arena_bytes + sum(
-            int(np.prod(shape)) * dtype.itemsize
-            for shape, (_, dtype) in zip(binding.output_shapes, self._outputs, strict=True)
-        )
-        if guard.byte_budget is not None and needed > guard.byte_budget:
-            guard.reserve(needed, "the model")
-        with self._lock:
-            free = self._free.get(id(binding))
-            if free:
-                return free.pop()
-        return Arena(binding, self._constants, len(self.plan.tensors))
+    def failure(self, run: Run) -> SardonyxError:
+        """What a run that stopped has to say."""
+        step = self.plan.steps[run.step]
+        assert isinstance(step, Step)
+        where = ", ".join(step.nodes)
+        if run.error == CANCELLED:
+            return CancelledError("the run was cancelled", where=where)
+        if run.error == DEADLINE:
+            hint = "Give the run more time, or feed it less."
+            return DeadlineError("the deadline has passed", where=where, hint=hint)
+        kernel = self.plan.kernels[step.kernel]
+        reasons = (kernel if isinstance(kernel, Kernel) else kernel.epilogue).reasons
+        reason = reasons[run.reason].format(value=run.a, limit=run.b)
+        return RunError(reason, where=where, value=run.a, limit=run.b)
 
-    def _give_back(self, arena: Arena) -> None:
-        with self._lock:
-            self._free.setdefault(id(arena.binding), []).append(arena)
+
+class _Memory:
+    """Everything that one run writes to; used by one run at a time, and again by the next."""
+
+    def __init__(self, model: NativeModel) -> None:
+        self._model = model
+        self._count = len(model.plan.tensors)
+        self._run = Run()
+        pool = model._pool
+        self._run.parallel = pool.parallel_address
+        self._run.allocate = pool.allocate_address
+        self._run.pool = pool.handle
+        self._run.threads = model._threads
+        self._run_pointer = ctypes.byref(self._run)
+        self._pointers = (ctypes.c_void_p * max(self._count, 1))(*model._pointers)
+        self._sizes = (ctypes.c_int64 * max(len(model.plan.symbols), 1))()
+        self._arenas: dict[int, tuple[Layout, Array]] = {}  # kept from run to run, by phase
+        self._values: dict[int, Value] = {}
+
+    def forget(self) -> None:
+        """Let go of what belongs to the caller."""
+        self._values.clear()
+
+    def go(self, inputs: Sequence[Value], guard: Guard) -> list[Value]:
+        model, plan = self._model, self._model.plan
+        sizes = [-1] * len(plan.symbols)
+        for number, value in zip(plan.inputs, inputs, strict=True):
+            self._feed(number, value)
+        for number, axis, symbol in model._bound_by:
+            value = self._values.get(number)
+            if isinstance(value, np.ndarray):
+                sizes[symbol] = value.shape[axis]
+        held = 0
+        try:
+            for number, phase in enumerate(model._phases):
+                if phase.reference is not None:
+                    self._reference_phase(phase.reference, sizes, guard)
+                else:
+                    held += self._native_phase(number, phase, tuple(sizes), guard)
+        finally:
+            guard.release(held)
+        return [self._result(n) for n in plan.outputs]
+
+    def _feed(self, number: int, value: Value) -> None:
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            flags = value.flags
+            if not (flags.c_contiguous and flags.aligned):
+                value = np.array(value, order="C")
+            self._pointers[number] = value.ctypes.data
+        self._values[number] = value
+
+    def _native_phase(self, number: int, phase: Phase, sizes: tuple[int, ...], guard: Guard) -> int:
+        model = self._model
+        layout = model.layout(number, sizes)
+        held = layout.arena_bytes + layout.output_bytes
+        guard.reserve(held, "the model")
+        self._sizes[: len(sizes)] = list(sizes)
+        kept = self._arenas.get(number)
+        if kept is None or kept[0] is not layout:
+            self._place(number, layout)
+        for tensor, shape, dtype in layout.outputs:
+            array = np.empty(shape, dtype)
+            self._values[tensor] = array
+            self._pointers[tensor] = array.ctypes.data
+        run = self._run
+        run.stop = run.error = 0
+        run.deadline = 0 if guard.deadline is None else max(1, int(guard.deadline * 1e9))
+        watch = None if guard.cancel is None else _watch(run, guard)
+        try:
+            failed = model._main(
+                self._run_pointer, self._pointers, self._sizes, phase.first, phase.end, None, None
+            )
+        finally:
+            if watch is not None:
+                watch()
+        if failed:
+            guard.release(held)
+            raise model.failure(run)
+        return held
+
+    def _place(self, number: int, layout: Layout) -> None:
+        memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
+        base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+        for tensor, offset in layout.offsets:
+            self._pointers[tensor] = base + offset
+        self._arenas[number] = (layout, memory)
+
+    def _reference_phase(self, step: ReferenceStep, sizes: list[int], guard: Guard) -> None:
+        model = self._model
+        program = model._reference[step.node]
+        inputs = [self._read(number, sizes) for number in step.reads]
+        results = program.run(inputs, guard)
+        for number, value in zip(step.writes, results, strict=True):
+            if number is not None:
+                self._bind(number, value, sizes)
+
+    def _read(self, number: int, sizes: Sequence[int]) -> Value:
+        """A value as the reference backend takes it; what lies in the arena is copied out."""
+        if number in self._values:
+            return self._values[number]
+        model = self._model
+        tensor = model.plan.tensors[number]
+        if tensor.place.kind == "constant":
+            return model._constants[tensor.place.number]
+        values = dict(zip(model.plan.symbols, sizes, strict=True))
+        shape = _shape(tensor, values)
+        array = np.empty(shape, _numpy_type(tensor))
+        address = self._pointers[number]
+        if array.nbytes and address:
+            ctypes.memmove(array.ctypes.data, address, array.nbytes)
+        return array
+
+    def _bind(self, number: int, value: Value, sizes: list[int]) -> None:
+        """Keep a reference node's result, and learn the sizes that it decides."""
+        model = self._model
+        tensor = model.plan.tensors[number]
+        if isinstance(value, np.ndarray) and tensor.dtype is not None and tensor.shape is not None:
+            for size, dim in zip(value.shape, tensor.shape, strict=True):
+                symbol = None if isinstance(dim, int) else dim.lone_symbol
+                if symbol is not None and sizes[model._symbols[symbol]] < 0:
+                    sizes[model._symbols[symbol]] = size
+            known = {n: s for n, s in zip(model.plan.symbols, sizes, strict=True) if s >= 0}
+            expected = _shape(tensor, known)
+            if expected != value.shape:
+                raise RunError(
+                    f"it gave the shape {list(value.shape)}, where {list(expected)} was inferred",
+                    where=f"value {tensor.name!r}",
+                )
+        self._feed(number, value)
+
+    def _result(self, number: int) -> Value:
+        tensor = self._model.plan.tensors[number]
+        value = self._values.get(number)
+        if tensor.place.kind == "constant":
+            return self._model._constants[tensor.place.number].copy()
+        if isinstance(value, np.ndarray) and tensor.place.kind in ("input", "object"):
+            return (
+                value.copy() if tensor.place.kind == "input" or not value.flags.writeable else value
+            )
+        return value
+
+
+def _watch(run: Run, guard: Guard) -> Callable[[], None]:
+    """Carry the caller's cancel flag into native code, which cannot ask Python."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.01):
+            if guard.cancel is not None and guard.cancel.is_set():
+                run.stop = CANCELLED
+                return
+
+    if guard.cancel is not None and guard.cancel.is_set():
+        run.stop = CANCELLED
+    thread = threading.Thread(target=look, daemon=True, name="sardonyx-cancel")
+    thread.start()
+
+    def finish() -> None:
+        over.set()
+        thread.join()
+
+    return finish
+
+
+def _phases(plan: Plan) -> tuple[Phase, ...]:
+    found: list[Phase] = []
+    first = 0
+    seen: set[int] = set()
+
+    def close(end: int) -> None:
+        if first == end:
+            return
+        touched = dict.fromkeys(
+            number
+            for step in plan.steps[first:end]
+            if isinstance(step, Step)
+            for number in step.tensors
+            if number not in seen
+        )
+        seen.update(touched)
+        slots = tuple(n for n in touched if plan.tensors[n].place.kind == "slot")
+        outputs = tuple(n for n in touched if plan.tensors[n].place.kind == "output")
+        found.append(Phase(first, end, slots, outputs))
+
+    for number, step in enumerate(plan.steps):
+        if isinstance(step, ReferenceStep):
+            close(number)
+            found.append(Phase(number, number + 1, (), (), step))
+            first = number + 1
+    close(len(plan.steps))
+    return tuple(found)
+
+
+def _bound_by(plan: Plan, symbols: Mapping[str, int]) -> tuple[tuple[int, int, int], ...]:
+    """Which dimension of which input gives each symbol its size."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for number in plan.inputs:
+        for axis, dim in enumerate(plan.tensors[number].shape or ()):
+            name = None if isinstance(dim, int) else dim.lone_symbol
+            if name is not None and name in symbols and symbols[name] not in found:
+                found[symbols[name]] = (number, axis, symbols[name])
+    return tuple(found.values())
+
+
+def _pointer_template(plan: Plan, constants: Sequence[Array]) -> list[int | None]:
+    return [
+        constants[tensor.place.number].ctypes.data
+        if _is_plain_constant(tensor, constants)
+        else None
+        for tensor in plan.tensors
+    ]
+
+
+def _is_plain_constant(tensor: Tensor, constants: Sequence[Array]) -> bool:
+    return tensor.place.kind == "constant" and tensor.dtype is not None
+
+
+def _numpy_type(tensor: Tensor) -> np.dtype[Any]:
+    assert tensor.dtype is not None
+    return NUMPY_TYPES[tensor.dtype]
+
+
+def _shape(tensor: Tensor, values: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(evaluate(dim, values) for dim in tensor.shape or ())

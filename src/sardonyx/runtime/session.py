@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import onnx_ir as ir
@@ -13,13 +14,16 @@ import onnx_ir as ir
 from sardonyx.backends import reference
 from sardonyx.backends.guard import Flag, Guard
 from sardonyx.backends.reference import Value
-from sardonyx.errors import InputError, ShapeError, UnsupportedError
+from sardonyx.errors import CacheError, InputError, ShapeError, ToolchainError, UnsupportedError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load, verify_files
 from sardonyx.model.opset import latest_opset, nearest_operator
 from sardonyx.model.source import describe, source_line
+from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import Shapes, infer_shapes
-from sardonyx.runtime.machine import usable_memory
+from sardonyx.runtime.compiled import compile_native, is_native
+from sardonyx.runtime.machine import usable_cores, usable_memory
+from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.ports import Port, check_feeds, port_of
 
 __all__ = ["Placement", "Session"]
@@ -49,6 +53,9 @@ class Session:
             "ignore" them (buffers are never sized from a declared shape).
         byte_budget: bytes that one run may hold; by default 80% of the memory this process may have.
         fixed_dims: values for symbolic dimensions, held to in every call.
+        threads: how many threads one run may use; by default the CPUs that this process may use.
+        precision: "float32", or "strict" for IEEE operations in a fixed order (docs/numerics.md).
+        progress: called with (steps done, steps in all) while the model is compiled.
         limits: limits of loading.
         base_dir: where external data lies, when the model does not come from a path.
     """
@@ -61,12 +68,16 @@ class Session:
         declared_shapes: Literal["refuse", "ignore"] = "refuse",
         byte_budget: int | None = None,
         fixed_dims: Mapping[str, int] | None = None,
+        threads: int | None = None,
+        precision: Literal["strict", "float32"] = "float32",
+        progress: Callable[[int, int], None] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         for name, choice, choices in (
             ("fallback", fallback, ("allow", "refuse")),
             ("declared_shapes", declared_shapes, ("refuse", "ignore")),
+            ("precision", precision, ("strict", "float32")),
         ):
             if choice not in choices:
                 raise ValueError(
@@ -77,13 +88,20 @@ class Session:
         self._shapes = infer_shapes(self._model)
         if declared_shapes == "refuse":
             _check_conflicts(self._shapes)
-        self._placement = _place(self._model)
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads={threads}; at least 1 is needed")
+        self._native, reason = _compile(self._model, self._shapes, threads, progress)
+        self._placement = _place(self._model, self._native, reason)
         if fallback == "refuse":
             _check_fallback(self._placement)
-        self._program = reference.compile_model(self._model)
+        if self._native is None:
+            self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
         self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
         self._fixed_dims = dict(fixed_dims or {})
         graph = self._model.graph
+        self._defaults = {
+            v.name or "": v.const_value.numpy() for v in graph.inputs if v.const_value is not None
+        }
         self._ports = tuple(
             port_of(v, has_default=v.name in graph.initializers) for v in graph.inputs
         )
@@ -93,6 +111,10 @@ class Session:
             if v.name not in graph.initializers
         )
         self.outputs: tuple[Port, ...] = tuple(_output_port(v, self._shapes) for v in graph.outputs)
+
+    @cached_property
+    def _program(self) -> reference.Program:
+        return reference.compile_model(self._model)
 
     @property
     def model(self) -> ir.Model:
@@ -138,8 +160,27 @@ class Session:
                 value=output_names[:120],
                 hint="As in: [" + repr(output_names[:120]) + "], or None for all outputs.",
             )
+        checked = check_feeds(self._ports, feeds, self._fixed_dims)
         names = list(output_names or [p.name for p in self.outputs])
-        return self._program.run(check_feeds(self._ports, feeds, self._fixed_dims), names, guard)
+        if self._native is None or (
+            self._defaults and not checked.keys().isdisjoint(self._defaults)
+        ):
+            return self._program.run(checked, names, guard)
+        given: dict[str, Value] = {**self._defaults, **checked}
+        results = self._native.run([given.get(port.name) for port in self._ports], guard)
+        if output_names is None:
+            return results
+        return [results[self._output_number(name)] for name in names]
+
+    def _output_number(self, name: str) -> int:
+        for number, port in enumerate(self.outputs):
+            if port.name == name:
+                return number
+        raise InputError(
+            f"no output is called {name!r}",
+            value=name,
+            hint=f"The outputs are {', '.join(repr(port.name) for port in self.outputs)}.",
+        )
 
     def run_all(
         self, feeds: Mapping[str, Any], *, timeout: float | None = None, cancel: Flag | None = None
@@ -199,12 +240,35 @@ def _check_conflicts(shapes: Shapes) -> None:
         )
 
 
-def _place(model: ir.Model) -> tuple[Placement, ...]:
-    reason = "this version has no native backend"
-    return tuple(
-        Placement(describe(node), node.op_type, "reference", reason, source_line(node))
-        for node in _nodes(model)
-    )
+def _compile(
+    model: ir.Model,
+    shapes: Shapes,
+    threads: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[NativeModel | None, str]:
+    """The compiled model, or why there is none."""
+    try:
+        native = compile_native(model, shapes, threads=threads or usable_cores(), progress=progress)
+    except (ToolchainError, CacheError) as error:
+        return None, f"nothing can be compiled here: {error.message}"
+    except NotNative as refusal:
+        return None, str(refusal)
+    return (native, "") if is_native(native) else (None, "")
+
+
+def _place(model: ir.Model, native: NativeModel | None, reason: str) -> tuple[Placement, ...]:
+    """The nodes of the graph as planned; those inside of functions and subgraphs go where those go."""
+    planned = {} if native is None else dict(zip(model.graph, native.plan.nodes, strict=True))
+    found = []
+    for node in _nodes(model):
+        entry = planned.get(node)
+        if entry is not None:
+            kind: Literal["native", "reference"] = "native" if entry.native else "reference"
+            why = entry.reason
+        else:
+            kind, why = "reference", reason or "it belongs to a subgraph or a function"
+        found.append(Placement(describe(node), node.op_type, kind, why, source_line(node)))
+    return tuple(found)
 
 
 def _check_fallback(placement: tuple[Placement, ...]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sardonyx.backends.c.render import render_kernel
-from sardonyx.plan.plan import Plan, Template
+from sardonyx.plan.plan import Plan, ReferenceStep, Step, Template
 
 __all__ = ["Sources", "emit"]
 
@@ -44,25 +44,28 @@ def emit(plan: Plan) -> Sources:
 
 def _main(plan: Plan, names: Sequence[str]) -> str:
     """The model's own part: which kernel when, on which tensors and symbols."""
-    tensors = [number for step in plan.steps for number in step.tensors]
+    steps = [step for step in plan.steps if isinstance(step, Step)]
+    tensors = [number for step in steps for number in step.tensors]
     numbers = {symbol: number for number, symbol in enumerate(plan.symbols)}
-    symbols = [numbers[symbol] for step in plan.steps for symbol in step.symbols]
+    symbols = [numbers[symbol] for step in steps for symbol in step.symbols]
     declarations = "\n".join(
         f"int32_t {name}(sx_run *run, void *const *p, const int64_t *n);"
         for name in sorted(set(names))
     )
-    rows = "\n".join(
-        f"    {{{names[step.kernel]}, {len(step.tensors)}, {len(step.symbols)}}},"
-        for step in plan.steps
-    )
     return MAIN.format(
         declarations=declarations,
-        rows=rows,
+        rows="\n".join(_row(step, names) for step in plan.steps) or "    {0, 0, 0},",
         tensors=_table(tensors),
         symbols=_table(symbols),
-        most_tensors=max((len(step.tensors) for step in plan.steps), default=0) or 1,
-        most_symbols=max((len(step.symbols) for step in plan.steps), default=0) or 1,
+        most_tensors=max((len(step.tensors) for step in steps), default=0) or 1,
+        most_symbols=max((len(step.symbols) for step in steps), default=0) or 1,
     )
+
+
+def _row(step: Step | ReferenceStep, names: Sequence[str]) -> str:
+    if isinstance(step, ReferenceStep):
+        return "    {0, 0, 0},  /* on the reference backend, between two calls of sx_main */"
+    return f"    {{{names[step.kernel]}, {len(step.tensors)}, {len(step.symbols)}}},"
 
 
 def _table(numbers: Sequence[int]) -> str:

@@ -6,8 +6,16 @@ program = compile_model(model)
 
 from __future__ import annotations
 
-from sardonyx.backends.reference.compile import compile_model
+from sardonyx.backends.reference.compile import NodeProgram, compile_model, compile_node
 from sardonyx.backends.reference.program import Program
 from sardonyx.backends.reference.values import Array, SparseTensor, Value
 
-__all__ = ["Array", "Program", "SparseTensor", "Value", "compile_model"]
+__all__ = [
+    "Array",
+    "NodeProgram",
+    "Program",
+    "SparseTensor",
+    "Value",
+    "compile_model",
+    "compile_node",
+]

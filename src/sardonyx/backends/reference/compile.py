@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
+from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference.control_flow import Subgraph
 from sardonyx.backends.reference.functions import FunctionKey, bind_function, function_key
 from sardonyx.backends.reference.operator import Operator, make_operator, resolve_references
@@ -20,7 +22,7 @@ from sardonyx.backends.reference.values import Value, stored_tensor
 from sardonyx.errors import LimitError, SardonyxError, StructureError
 from sardonyx.model.source import describe, source_line
 
-__all__ = ["compile_model"]
+__all__ = ["NodeProgram", "compile_model", "compile_node"]
 
 MAX_DEPTH = 96  # subgraphs and functions inside each other; each level takes a few Python frames
 MAX_NODES = 4_000_000  # nodes in all, each specialisation of a function counted
@@ -59,6 +61,32 @@ def compile_model(model: ir.Model) -> Program:
         outputs=tuple(value.name or "" for value in graph.outputs),
         values={slot: value.name for value, slot in scope.slot_of.items() if value.name},
     )
+
+
+@dataclass(frozen=True)
+class NodeProgram:
+    """One node, to be run by itself.
+
+    Attributes:
+        reads: the values it takes, outer values of its subgraphs among them, each once.
+    """
+
+    block: Block
+    reads: tuple[ir.Value, ...]
+
+    def run(self, inputs: Sequence[Value], guard: Guard) -> list[Value]:
+        """The node's outputs; `inputs` are in the order of `reads`."""
+        with np.errstate(all="ignore"):
+            return self.block.run((), inputs, guard)
+
+
+def compile_node(model: ir.Model, node: ir.Node) -> NodeProgram:
+    """Prepare one node of the model's graph."""
+    outputs = [value if value.name else None for value in node.outputs]
+    scope = Compiler(model.functions).compile_nodes(
+        (), (node,), outputs, (), Context(model.opset_imports)
+    )
+    return NodeProgram(scope.block, scope.captured)
 
 
 @dataclass(frozen=True)
@@ -106,7 +134,7 @@ class Compiler:
         self,
         inputs: Sequence[ir.Value],
         nodes: Iterable[ir.Node],
-        outputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value | None],
         initializers: Iterable[ir.Value],
         context: Context,
     ) -> Scope:

@@ -1,0 +1,147 @@
+"""Written kernels, put in order: tensors, kernels, constants and slots get their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from sardonyx.ops.lowering import DTYPES
+from sardonyx.plan.graph import Array, Graph, Work
+from sardonyx.plan.group import Group
+from sardonyx.plan.plan import (
+    Constant,
+    KernelSource,
+    Place,
+    Plan,
+    PlannedNode,
+    ReferenceStep,
+    Slot,
+    Step,
+    Tensor,
+)
+from sardonyx.plan.write import Argument, Scratch, Written
+from sardonyx.sizes import symbols
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    graph: Graph,
+    written: Sequence[tuple[Group, Written | None]],
+    nodes: tuple[PlannedNode, ...],
+) -> tuple[Plan, tuple[Array, ...]]:
+    """The plan, and the arrays of its constants."""
+    assembly = _Assembly(graph)
+    inputs = tuple(
+        assembly.add(value, Place("input", n)) for n, value in enumerate(graph.model.graph.inputs)
+    )
+    made = {value for group, one in written if one is not None for value in group_outputs(group)}
+    for number, value in enumerate(graph.model.graph.outputs):
+        if value in made and value not in assembly.numbers:
+            assembly.add(value, Place("output", number))
+    for group, one in written:
+        if one is None:
+            assembly.reference_step(group.root)
+        else:
+            assembly.step(group, one)
+    outputs = tuple(assembly.number(v) for v in graph.model.graph.outputs)
+    slots = [Slot(0, first, last) for first, last in assembly.spans]
+    for tensor in assembly.tensors:
+        if tensor.place.kind == "slot":
+            slot = slots[tensor.place.number]
+            slots[tensor.place.number] = Slot(tensor.bytes, slot.first, slot.last)
+    plan = Plan(
+        inputs,
+        outputs,
+        assembly.symbols(),
+        tuple(assembly.tensors),
+        tuple(assembly.constants),
+        tuple(slots),
+        tuple(assembly.kernels),
+        tuple(assembly.steps),
+        nodes,
+    )
+    return plan, tuple(assembly.arrays)
+
+
+def group_outputs(group: Group) -> set[ir.Value]:
+    return {*group.root.node.outputs, *group.last.node.outputs}
+
+
+class _Assembly:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.tensors: list[Tensor] = []
+        self.constants: list[Constant] = []
+        self.arrays: list[Array] = []
+        self.spans: list[list[int]] = []  # of each slot: first and last step
+        self.kernels: dict[KernelSource, int] = {}
+        self.steps: list[Step | ReferenceStep] = []
+        self.numbers: dict[ir.Value, int] = {}
+
+    def step(self, group: Group, written: Written) -> None:
+        kernel = self.kernels.setdefault(written.kernel, len(self.kernels))
+        tensors = tuple(self._argument(argument) for argument in written.arguments)
+        names = tuple(work.name for work in (group.root, *group.tail))
+        self.steps.append(Step(kernel, tensors, written.kernel.symbols, names))
+
+    def reference_step(self, work: Work) -> None:
+        reads = tuple(self.number(value) for value in dict.fromkeys(work.reads))
+        writes = tuple(
+            self.add(value, Place("object", 0))
+            if value in self.graph.readers or value in self.graph.outputs
+            else None
+            for value in work.node.outputs
+        )
+        self.steps.append(ReferenceStep(work.number, reads, writes, work.name))
+
+    def number(self, value: ir.Value) -> int:
+        """The tensor of a value, which lives at least until the step that is being put in."""
+        if value not in self.numbers:
+            if value in self.graph.constants:
+                self._constant(value, self.graph.constants[value])
+            elif value.const_value is not None:
+                self._constant(value, value.const_value.numpy())
+            else:
+                self.add(value, Place("slot", len(self.spans)))
+                self.spans.append([len(self.steps), len(self.steps)])
+        number = self.numbers[value]
+        place = self.tensors[number].place
+        if place.kind == "slot":
+            self.spans[place.number][1] = len(self.steps)
+        return number
+
+    def _constant(self, value: ir.Value, array: Array) -> None:
+        self.add(value, Place("constant", len(self.constants)))
+        self.constants.append(Constant(value.name or ""))
+        self.arrays.append(array)
+
+    def _argument(self, argument: Argument) -> int:
+        if not isinstance(argument, Scratch):
+            return self.number(argument)
+        step = len(self.steps)
+        self.spans.append([step, step])
+        place = Place("slot", len(self.spans) - 1)
+        self.tensors.append(Tensor("", argument.dtype, (argument.size,), (0,), place))
+        return len(self.tensors) - 1
+
+    def add(self, value: ir.Value, place: Place) -> int:
+        facts = self.graph.facts(value)
+        dtype = None if facts.kind != "tensor" or facts.dtype is None else DTYPES.get(facts.dtype)
+        shape = facts.shape if facts.kind == "tensor" else None
+        order = tuple(range(len(shape or ())))
+        self.tensors.append(Tensor(value.name or "", dtype, shape, order, place))
+        self.numbers[value] = len(self.tensors) - 1
+        return self.numbers[value]
+
+    def symbols(self) -> tuple[str, ...]:
+        """Every symbol that a kernel or the size of a tensor depends on."""
+        found: set[str] = set()
+        for step in self.steps:
+            if isinstance(step, Step):
+                found.update(step.symbols)
+        for tensor in self.tensors:
+            for size in tensor.shape or ():
+                found |= symbols(size)
+        return tuple(sorted(found))

@@ -1,0 +1,91 @@
+"""From a model to a compiled one: plan, C, library.
+
+native = compile_native(model, shapes, threads=2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.backends import reference
+from sardonyx.backends.c.emit import emit
+from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
+from sardonyx.backends.guard import Guard
+from sardonyx.errors import SardonyxError
+from sardonyx.options import read_environment
+from sardonyx.passes.shapes import Shapes
+from sardonyx.plan.graph import Array
+from sardonyx.plan.make import make_plan
+from sardonyx.plan.plan import ReferenceStep, Step
+from sardonyx.runtime.cache import default_cache
+from sardonyx.runtime.compiling import Unit, build_library
+from sardonyx.runtime.native import NativeModel
+from sardonyx.runtime.threads import process_pool
+
+__all__ = ["compile_native"]
+
+MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
+
+
+def compile_native(
+    model: ir.Model,
+    shapes: Shapes,
+    *,
+    threads: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> NativeModel:
+    """Compile a model; its library comes from the cache if it was built before.
+
+    Raises:
+        ToolchainError: there is no C compiler, or it refused our code.
+        CacheError: the cache folder cannot be trusted.
+    """
+    environment = read_environment()
+    toolchain = find_toolchain(environment)
+    planned = make_plan(model, shapes, _folder(model))
+    plan = planned.plan
+    units = [Unit(name, text) for name, text in emit(plan).units.items()]
+    library = build_library(
+        units, toolchain, host_cpu(), default_cache(environment), progress=progress
+    )
+    nodes = list(model.graph)
+    programs = {
+        step.node: reference.compile_node(model, nodes[step.node])
+        for step in plan.steps
+        if isinstance(step, ReferenceStep)
+    }
+    for step in plan.steps:
+        if isinstance(step, ReferenceStep):
+            names = [plan.tensors[number].name for number in step.reads]
+            assert names == [v.name for v in programs[step.node].reads], names
+    constants = [
+        np.ascontiguousarray(array) if array.dtype != object else array
+        for array in planned.constants
+    ]
+    return NativeModel(plan, library, constants, process_pool(), threads, programs)
+
+
+def is_native(model: NativeModel) -> bool:
+    """Whether any kernel of the model is machine code."""
+    return any(isinstance(step, Step) for step in model.plan.steps)
+
+
+def _folder(model: ir.Model) -> Callable[[ir.Node, Sequence[Array | None]], list[Array] | None]:
+    """Computes nodes whose inputs are constants; what fails is left to the run, which names it."""
+
+    def fold(node: ir.Node, inputs: Sequence[Array | None]) -> list[Array] | None:
+        given = {v: a for v, a in zip(node.inputs, inputs, strict=True) if v is not None}
+        try:
+            program = reference.compile_node(model, node)
+            values = [given[v] for v in program.reads]
+            results = program.run(values, Guard(MAX_FOLDED_BYTES))
+        except (SardonyxError, KeyError):
+            return None
+        if not all(isinstance(value, np.ndarray) for value in results):
+            return None
+        return [value for value in results if isinstance(value, np.ndarray)]
+
+    return fold
