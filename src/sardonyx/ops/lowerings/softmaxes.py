@@ -47,14 +47,13 @@ def _softmax(site: Site) -> None:
     folding, dtype, b = _folding(site), _dtype(site), site.b
     with folding.sets(work=EXP_WORK):
         top = largest(folding, _reader(site), dtype)
-        short = at_least(ROW_KEPT, folding.size)
         if folding.by_columns or at_least(folding.size, ROW_KEPT + 1):
             _normalize(site, folding, top, None)
             return
-        row = b.array(dtype, folding.size if isinstance(folding.size, int) else ROW_KEPT)
-        if short:
-            _normalize(site, folding, top, row)
+        if isinstance(folding.size, int):
+            _normalize(site, folding, top, b.array(dtype, max(folding.size, 1)))
             return
+        row = b.array(dtype, ROW_KEPT)
         with b.when(b.size(folding.size) <= ROW_KEPT):
             _normalize(site, folding, top, row)
         with b.otherwise():
