@@ -27,9 +27,10 @@ def top_k(call: Call) -> list[Facts]:
         call.fail(f"k is {k}; it cannot be negative")
     if isinstance(k, int) and isinstance(size, int) and k > size:
         call.fail(f"k is {k}, but dimension {axis} has only {size} elements")
-    taken = call.fresh(axis) if k is None else k
-    result = (*shape[:axis], taken, *shape[axis + 1 :])
-    return [call.out(result), call.out(result, 1)]
+    return [
+        call.out((*shape[:axis], call.fresh(axis, i) if k is None else k, *shape[axis + 1 :]), i)
+        for i in (0, 1)
+    ]
 
 
 def non_zero(call: Call) -> list[Facts]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sardonyx.ops.call import Call
-from sardonyx.sizes import Size, at_least
+from sardonyx.sizes import Size, at_least, ceil_div, max_of, min_of
 
-__all__ = ["bound_position", "pad_plan", "slice_plan", "slice_range"]
+__all__ = ["bound_position", "pad_plan", "slice_length", "slice_plan", "slice_range"]
 
 
 def slice_plan(call: Call, rank: int) -> list[tuple[int, Any, Any, Any]] | None:
@@ -52,6 +52,35 @@ def bound_position(bound: Size, dim: Size) -> Size | None:
     if at_least(bound, 0):
         return dim if isinstance(bound, int) and bound >= (1 << 31) - 1 else bound
     return bound + dim if at_least(-1, bound) else None
+
+
+def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
+    """How many elements a slice takes, as an expression; None when signs are not known."""
+    if not isinstance(step, int):
+        return None
+    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
+        return len(slice_range(dim, start, end, step))
+    if step < 0:
+        return _backward_length(dim, start, end, step)
+    begin, stop = bound_position(start, dim), bound_position(end, dim)
+    if begin is None or stop is None:
+        return None
+    if at_least(begin, 0):
+        reach = min_of(stop, dim) - begin
+    elif stop == dim or at_least(stop, dim):
+        reach = min_of(dim, dim - begin)  # the last dim - begin elements, or all of them
+    else:
+        reach = min_of(max_of(stop, 0), dim) - min_of(max_of(begin, 0), dim)
+    return ceil_div(max_of(reach, 0), step)
+
+
+def _backward_length(dim: Size, start: Any, end: Any, step: int) -> Size | None:
+    """Only a walk from the very end to the very front is common, and told."""
+    from_end = start == -1 or (isinstance(start, int) and start >= 1 << 31) or start == dim - 1
+    to_front = isinstance(end, int) and end <= -(1 << 31) + 1
+    if from_end and to_front:
+        return ceil_div(dim, -step)
+    return None
 
 
 def pad_plan(call: Call, rank: int) -> list[tuple[int, Any, Any]] | None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from sardonyx.ops.call import Call
-from sardonyx.ops.cuts import bound_position, pad_plan, slice_plan, slice_range
+from sardonyx.ops.cuts import pad_plan, slice_length, slice_plan, slice_range
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values
 from sardonyx.ops.lowerings.padding import PAD
 from sardonyx.ops.lowerings.slicing import CONCAT, SLICE
 from sardonyx.ops.plain import move_all, move_first, move_taken
-from sardonyx.sizes import Expr, Size, at_least, ceil_div, max_of, min_of
+from sardonyx.sizes import Expr, Size, ceil_div, max_of
 
 __all__ = ["OPERATORS"]
 
@@ -128,35 +127,6 @@ def _slice_unknown(call: Call, shape: Shape) -> Shape:
         return call.fresh_shape(len(shape))
     cut = call.axes(axes, len(shape))
     return tuple(call.fresh(axis) if axis in cut else dim for axis, dim in enumerate(shape))
-
-
-def slice_length(dim: Size, start: Any, end: Any, step: Any) -> Size | None:
-    """How many elements a slice takes, as an expression; None when signs are not known."""
-    if not isinstance(step, int):
-        return None
-    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
-        return len(slice_range(dim, start, end, step))
-    if step < 0:
-        return _backward_length(dim, start, end, step)
-    begin, stop = bound_position(start, dim), bound_position(end, dim)
-    if begin is None or stop is None:
-        return None
-    if at_least(begin, 0):
-        reach = min_of(stop, dim) - begin
-    elif stop == dim or at_least(stop, dim):
-        reach = min_of(dim, dim - begin)  # the last dim - begin elements, or all of them
-    else:
-        reach = min_of(max_of(stop, 0), dim) - min_of(max_of(begin, 0), dim)
-    return ceil_div(max_of(reach, 0), step)
-
-
-def _backward_length(dim: Size, start: Any, end: Any, step: int) -> Size | None:
-    """Only a walk from the very end to the very front is common, and told."""
-    from_end = start == -1 or (isinstance(start, int) and start >= 1 << 31) or start == dim - 1
-    to_front = isinstance(end, int) and end <= -(1 << 31) + 1
-    if from_end and to_front:
-        return ceil_div(dim, -step)
-    return None
 
 
 def slice_values(call: Call, output: Facts) -> Values | None:

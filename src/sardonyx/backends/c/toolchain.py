@@ -76,6 +76,8 @@ _WARNINGS = (
     "-Wno-unused-function",
     "-Wno-type-limits",
     "-Wno-tautological-compare",
+    # Conditions are joined with & on purpose: both sides are cheap, and branches are not.
+    "-Wno-bitwise-instead-of-logical",
     # Vectors are passed between static functions only: no ABI is at stake.
     "-Wno-psabi",
     # A loop that could not be vectorised is slow, not wrong.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sardonyx.loops.build import cast, where
+from sardonyx.loops.build import cast, maximum, where
 from sardonyx.loops.nodes import Const, Dtype, Expr, apply, const
-from sardonyx.loops.operations import SMALL_FLOATS
+from sardonyx.loops.operations import FLOATS, SMALL_FLOATS
 from sardonyx.ops.lowering import Element, Nest, Position, Site
 from sardonyx.ops.lowerings.copying import COST
+from sardonyx.ops.lowerings.parameters import require_size, whole
 from sardonyx.sizes import Expr as SizeExpr
 from sardonyx.sizes import at_least
 
@@ -19,8 +20,8 @@ def number(value: object, dtype: Dtype) -> Const:
 
 
 def _constant_of_shape(site: Site, position: Position) -> Expr:
-    if site.call.vector(0) is None:
-        site.refuse("the shape is not known before it runs")
+    for axis, size in enumerate(site.out_shape()):
+        require_size(site, whole(site, 0, axis), size, f"axis {axis} of the shape")
     fill = site.call.attr("value")
     element = 0.0 if fill is None else fill.numpy().reshape(-1)[0].item()
     return number(element, site.out_dtype())
@@ -34,14 +35,40 @@ def _eye_like(site: Site, position: Position) -> Expr:
 
 
 def _range(site: Site, position: Position) -> Expr:
-    start, delta = site.call.scalar(0), site.call.scalar(2)
-    if start is None or delta is None or site.call.scalar(1) is None:
-        site.refuse("the ends of the range are not known before it runs")
+    start, limit, delta = (site.call.scalar(index) for index in range(3))
+    if start is None or limit is None or delta is None:
+        _check_range(site)
     sizes = isinstance(start, (int, SizeExpr)) and isinstance(delta, (int, SizeExpr))
     if sizes and site.out_dtype() == "i64":
         return site.b.size(start + delta * position[0])
-    first, step = (site.operand(index, (0,) * len(site.shape(index))) for index in (0, 2))
+    first, step = _scalar(site, 0), _scalar(site, 2)
     return first + cast(site.b.size(position[0]), first.dtype) * step
+
+
+def _scalar(site: Site, index: int) -> Expr:
+    with site.b.once():
+        return site.operand(index, (0,) * len(site.shape(index)))
+
+
+def _check_range(site: Site) -> None:
+    """How many steps it is from start to limit, compared with the output's shape."""
+    b = site.b
+    start, limit, delta = (_scalar(site, index) for index in range(3))
+    with b.once():
+        if start.dtype in FLOATS:
+            start, limit, delta = (cast(value, "f64") for value in (start, limit, delta))
+            steps = b.let((limit - start) / delta)  # NaN and infinities where one of them is such
+            finite = apply("eq", steps - steps, 0.0) & apply("eq", delta - delta, 0.0)
+            count = cast(apply("ceil", steps), "i64")
+        else:
+            start, limit, delta = (b.let(cast(v, "i64")) for v in (start, limit, delta))
+            finite = apply("ne", delta, 0)
+        b.fail_if(~finite, "start, limit and delta make no range", b.size(0))
+        if start.dtype not in FLOATS:
+            rest = apply("mod", limit - start, delta)  # of the sign of delta: rounded down so far
+            count = (limit - start - rest) / delta + where(apply("ne", rest, 0), b.size(1), 0)
+        count = b.let(maximum(count, 0))
+        require_size(site, count, site.out_shape()[0], "the length of the range")
 
 
 def _trilu(site: Site, position: Position) -> Expr:
@@ -59,6 +86,7 @@ def _one_hot(site: Site) -> None:
     if site.shape(2) != (2,):
         site.refuse("whether values holds two elements is not known before it runs")
     depth = b.size(out[axis])
+    require_size(site, whole(site, 1), out[axis], "depth")
     if not at_least(out[axis], 1):
         b.fail_if(depth < 1, "depth is {value}; one class or more is needed", depth)
 

@@ -18,8 +18,10 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, apply
 from sardonyx.ops.cuts import pad_plan
 from sardonyx.ops.lowering import Nest, Position, Site
+from sardonyx.ops.lowerings.checks import require_equal
 from sardonyx.ops.lowerings.copying import COST
 from sardonyx.ops.lowerings.generating import number
+from sardonyx.ops.lowerings.parameters import axes_of, length_of, spread, whole
 from sardonyx.sizes import Size, at_least, max_of, min_of, product
 
 __all__ = ["PAD"]
@@ -47,18 +49,33 @@ class Margin:
         return self.padded or self.first != 0
 
 
-def _margin(size: Size, begin: Size, end: Size) -> Margin:
-    kept = max_of(size + min_of(begin, 0) + min_of(end, 0), 0)
-    return Margin(size + begin + end, max_of(begin, 0), max_of(-begin, 0), kept)
+def _margins(site: Site) -> list[Margin]:
+    shape, out = site.shape(0), site.out_shape()
+    plan = pad_plan(site.call, len(shape))
+    widths = _read_widths(site) if plan is None else {a: (begin, end) for a, begin, end in plan}
+    found: list[Margin] = []
+    for axis, size in enumerate(shape):
+        begin, end = widths.get(axis, (0, 0))
+        require_equal(site, size + begin + end, out[axis], f"axis {axis}, padded, and the output's")
+        kept = max_of(size + min_of(begin, 0) + min_of(end, 0), 0)
+        found.append(Margin(out[axis], max_of(begin, 0), max_of(-begin, 0), kept))
+    return found
+
+
+def _read_widths(site: Site) -> dict[int, tuple[Size, Size]]:
+    b, rank = site.b, len(site.shape(0))
+    numbers = [whole(site, 1, at) for at in range(length_of(site, 1))]
+    count = len(numbers) // 2
+    axes = axes_of(site, 3, count, rank)
+    if len(numbers) != 2 * len(axes):
+        site.refuse("pads does not hold two numbers for every axis")
+    begins = spread(site, axes, numbers[:count], [b.size(0)] * rank)
+    ends = spread(site, axes, numbers[count:], [b.size(0)] * rank)
+    return {axis: (b.index(begins[axis]), b.index(ends[axis])) for axis in range(rank)}
 
 
 def _pad(site: Site) -> None:
-    shape = site.shape(0)
-    plan = pad_plan(site.call, len(shape))
-    if plan is None:
-        site.refuse("the widths of the margins are not known before it runs")
-    widths = {axis: (begin, end) for axis, begin, end in plan}
-    margins = [_margin(size, *widths.get(axis, (0, 0))) for axis, size in enumerate(shape)]
+    margins = _margins(site)
     mode = site.call.str_attr("mode", "constant")
     if mode == "constant":
         _Constant(site, margins).write()

@@ -2,44 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
-from sardonyx.loops.nodes import Expr
-from sardonyx.ops.cuts import bound_position, slice_plan, slice_range
+from sardonyx.loops.build import maximum, minimum, where
+from sardonyx.loops.nodes import Expr, apply
+from sardonyx.ops.cuts import bound_position, slice_length, slice_plan, slice_range
 from sardonyx.ops.lowering import Element, Nest, Position, Site
 from sardonyx.ops.lowerings.checks import require_equal
 from sardonyx.ops.lowerings.copying import copy_loops
-from sardonyx.sizes import Size, at_least, max_of, min_of, product
+from sardonyx.ops.lowerings.parameters import axes_of, length_of, require_size, spread, whole
+from sardonyx.sizes import Size, at_least, max_of, product
 
 __all__ = ["CONCAT", "SLICE"]
+
+_Cut: TypeAlias = tuple[Size, Size]  # the first element of an axis that is taken, and the step
 
 LONG_RUN = 64  # elements that lie together, worth a loop of their own
 
 
 def _slice(site: Site, position: Position) -> Expr:
-    shape = site.shape(0)
-    plan = slice_plan(site.call, len(shape))
-    if plan is None:
-        site.refuse("the bounds of the slice are not known before it runs")
+    cuts = _known_cuts(site)
+    if cuts is None:
+        cuts = _read_cuts(site)
     source = list(position)
-    for axis, start, end, step in plan:
-        source[axis] = _first(site, shape[axis], start, end, step) + position[axis] * step
+    for axis, (first, step) in cuts.items():
+        source[axis] = first + position[axis] * step
     return site.read(0, source)
 
 
-def _first(site: Site, dim: Size, start: Any, end: Any, step: Any) -> Size:
-    """The first element taken; where none is, any number will do."""
-    if not isinstance(step, int):
-        site.refuse("the step of the slice is not known before it runs")
-    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
-        return slice_range(dim, start, end, step).start
-    if isinstance(start, int) and start <= -(1 << 31) + 1:
-        return 0
-    begin = bound_position(start, dim)
-    if begin is None:
-        site.refuse("whether a bound counts from the end is not known before it runs")
-    begin = max_of(begin, 0)
-    return begin if step > 0 else min_of(begin, dim - 1)
+def _known_cuts(site: Site) -> dict[int, _Cut] | None:
+    """Where every cut begins, and its step; None where only the run can tell."""
+    shape, out = site.shape(0), site.out_shape()
+    plan = slice_plan(site.call, len(shape))
+    if plan is None:
+        return None
+    found: dict[int, _Cut] = {}
+    for axis, start, end, step in plan:
+        dim = shape[axis]
+        if slice_length(dim, start, end, step) != out[axis]:
+            return None
+        first: Size | None
+        if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
+            first = slice_range(dim, start, end, step).start
+        elif step < 0:
+            first = dim - 1  # of a symbolic dimension, only a walk from its end has a known length
+        else:
+            first = bound_position(start, dim)
+        if first is None:
+            return None
+        found[axis] = (first if step < 0 else max_of(first, 0), step)
+    return found
+
+
+def _read_cuts(site: Site) -> dict[int, _Cut]:
+    """Bounds are data: they are read, and how much they take is compared with the output's shape."""
+    b, shape, out = site.b, site.shape(0), site.out_shape()
+    rank, count = len(shape), length_of(site, 1)
+    axes = axes_of(site, 3, count, rank)
+    starts, ends = ([whole(site, index, at) for at in range(count)] for index in (1, 2))
+    steps = [whole(site, 4, at) if site.call.has(4) else b.size(1) for at in range(count)]
+    if len(axes) != count:
+        site.refuse("starts and axes have different lengths")
+    start = spread(site, axes, starts, [b.size(0)] * rank)
+    end = spread(site, axes, ends, [b.size(dim) for dim in shape])
+    step = spread(site, axes, steps, [b.size(1)] * rank)
+    found: dict[int, _Cut] = {}
+    for axis, dim in enumerate(shape):
+        if (start[axis], end[axis], step[axis]) != (b.size(0), b.size(dim), b.size(1)):
+            found[axis] = _read_cut(site, dim, start[axis], end[axis], step[axis], out[axis])
+    return found
+
+
+def _read_cut(site: Site, dim: Size, start: Expr, end: Expr, step: Expr, taken: Size) -> _Cut:
+    b = site.b
+    with b.once():
+        size = b.size(dim)
+        b.fail_if(apply("eq", step, 0), "the step of a slice is 0", step)
+        # A step past the axis takes one element, however far it goes.
+        step = b.let(maximum(minimum(step, b.size(dim + 1)), b.size(-1 - dim)))
+        forward = b.let(step > 0)
+        high = b.let(where(forward, size, size - 1))
+        first, last = (b.let(where(at < 0, at + size, at)) for at in (start, end))
+        first = b.let(minimum(maximum(first, 0), high))
+        last = b.let(minimum(maximum(last, where(forward, b.size(0), b.size(-1))), high))
+        distance = maximum(where(forward, last - first, first - last), 0)
+        stride = apply("abs", step)
+        count = b.let((distance + (stride - 1)) / stride)
+        require_size(site, count, taken, "how much a slice takes")
+        return b.index(first), b.index(step)
 
 
 def _concat(site: Site) -> None:

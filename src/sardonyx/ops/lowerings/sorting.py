@@ -19,6 +19,7 @@ from sardonyx.loops.nodes import Const, Expr, apply
 from sardonyx.loops.operations import FLOATS
 from sardonyx.ops.lowering import Nest, Position, Site
 from sardonyx.ops.lowerings.checks import require_at_most
+from sardonyx.ops.lowerings.parameters import require_size, whole
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.sizes import Size, at_least, product
 
@@ -30,6 +31,8 @@ COMPARISON = 4  # what one element costs to look at, in the units of a parallel 
 def _top_k(site: Site) -> None:
     b, shape, k = site.b, site.shape(0), _count(site)
     axis = _axis(site)
+    if site.call.version >= 10:
+        require_size(site, whole(site, 1), k, "k")
     require_at_most(site, k, shape[axis], "k")
     rest = (*shape[:axis], *shape[axis + 1 :])
     values = site.scratch(sum_dtype(site.dtype(0)), product(rest) * k)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from sardonyx.loops.build import where
 from sardonyx.loops.index import remainder
-from sardonyx.loops.nodes import Expr
+from sardonyx.loops.nodes import Expr, apply
 from sardonyx.ops.lowering import Element, Nest, Position, Relabel, Site, broadcast_position
 from sardonyx.ops.lowerings.checks import require_equal
+from sardonyx.ops.lowerings.parameters import length_of, require_size, whole
 from sardonyx.sizes import Size, product
 
 __all__ = [
@@ -33,17 +35,44 @@ def _transpose(site: Site, position: Position) -> Expr:
 
 
 def _expand(site: Site, position: Position) -> Expr:
+    if site.call.vector(1) is None:
+        _check_expanded(site)
     return site.read(0, broadcast_position(site.shape(0), position, site.out_shape()))
 
 
+def _check_expanded(site: Site) -> None:
+    """The shape is data: a 1 in it leaves a dimension as it is."""
+    b, shape, out = site.b, site.shape(0), site.out_shape()
+    wanted = length_of(site, 1)
+    for at in range(wanted):
+        target, axis = whole(site, 1, at), len(out) - wanted + at
+        from_end = wanted - at
+        kept = b.size(shape[-from_end] if from_end <= len(shape) else 1)
+        with b.once():
+            size = b.let(where(apply("eq", target, 1), kept, target))
+        require_size(site, size, out[axis], f"axis {axis} of the expanded shape")
+
+
 def _tile(site: Site, position: Position) -> Expr:
+    _check_repeats(site)
     source: list[Size] = []
-    for at, size, whole in zip(position, site.shape(0), site.out_shape(), strict=True):
-        if size == whole:
+    for at, size, repeated in zip(position, site.shape(0), site.out_shape(), strict=True):
+        if size == repeated:
             source.append(at)
         else:
             source.append(0 if size in (0, 1) else remainder(at, size, site.b.ranges))
     return site.read(0, source)
+
+
+def _check_repeats(site: Site) -> None:
+    if site.call.version < 6:
+        if site.call.whole(1) is None or not isinstance(site.call.whole(2), int):
+            site.refuse("how often which axis is repeated is not known before it runs")
+    elif site.call.vector(1) is None:
+        for axis, (size, repeated) in enumerate(zip(site.shape(0), site.out_shape(), strict=True)):
+            with site.b.once():
+                result = site.b.let(whole(site, 1, axis) * site.b.size(size))
+            require_size(site, result, repeated, f"axis {axis}, repeated,")
 
 
 # Depth and space
