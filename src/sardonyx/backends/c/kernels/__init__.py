@@ -1,1 +1,21 @@
-"""Contractions as C: matrix products, convolutions, and the packing of their operands."""
+"""Contractions as C: matrix products, convolutions, and the packing of their operands.
+
+    isa         a family of processors, and the tile of C that its registers hold
+    elements    element types in memory
+    packing     operands in panels, from numpy and in C
+    tile        the micro-kernel
+    nest        the blocks and tasks around it
+    gemm gemv   products of matrices; of a few rows
+    conv        convolution, one to three dimensions, grouped
+    depthwise   convolution of every channel by itself
+
+Every kernel is text of one static function, to be put behind the epilogue that it calls:
+
+    static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n,
+                                 int64_t count, const float *acc);
+    static void <name>(sx_run *run, const struct env *env, const void *a, const void *b,
+                       void *scratch, const int64_t *n);
+
+Sizes are numbers, or C text over `n[0]`, `n[1]`, …. The answer has the same bits for any number of
+threads, and for sizes known or not known beforehand.
+"""

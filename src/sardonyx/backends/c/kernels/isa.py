@@ -52,6 +52,7 @@ AVX2 = Isa("avx2", lanes=8, registers=16, fma=True)
 AVX512 = Isa("avx512", lanes=16, registers=32, fma=True)
 PORTABLE = Isa("portable", lanes=4, registers=16, fma=False)
 
+
 def isa_of(cpu: Cpu) -> Isa:
     """The widest family that a CPU has."""
     if "neon" in cpu.features:

