@@ -20,8 +20,18 @@ from tests.ops.harness import (
 
 import sardonyx as sx
 from sardonyx.errors import RunError
-from sardonyx.ops.lowering import NotNative
+from sardonyx.loops.build import Builder
+from sardonyx.loops.index import flatten
+from sardonyx.loops.interpret import interpret
+from sardonyx.loops.nodes import Expr, For, Kernel, Store
+from sardonyx.loops.verify import verify
+from sardonyx.loops.walk import statements
+from sardonyx.ops import find_operator
+from sardonyx.ops.call import Call
+from sardonyx.ops.lowering import Nest, NotNative, Site
 from sardonyx.ops.lowerings.softmaxes import ROW_KEPT
+from sardonyx.passes.shapes import infer_shapes
+from sardonyx.sizes import Size, substitute
 
 RNG = np.random.default_rng(2)
 PARAMETERS = frozenset({1, 2, 3, 4})
@@ -297,6 +307,76 @@ def test_local_response_of_much_space_and_of_none() -> None:
     agree(Case("LRN", [normal(1, 3, 300)], {"size": 3}))
     agree(Case("LRN", [normal(2, 6)], {"size": 3}))
     agree(Case("LRN", [normal(2, 3, 0)], {"size": 3}))
+
+
+# Channels last
+
+
+def interpret_channels_last(case: Case) -> tuple[np.ndarray, Kernel]:
+    """The node's kernel where the first input and the output lie as batch, space, channels."""
+    model = sx.load(case.model())
+    shapes = infer_shapes(model)
+    node = model.graph[0]
+    call = Call(node, [None if v is None else shapes.of(v) for v in node.inputs], case.opset)
+    b = Builder()
+    given = [np.moveaxis(case.inputs[0], 1, -1), *case.inputs[1:]]
+    sources = [b.buffer("f32", "in") for _ in given]
+    result = b.buffer("f32", "out")
+
+    def offset(position: Sequence[Size]) -> Size:
+        n, c, *space = position
+        return flatten((n, *space, c), given[0].shape)
+
+    def read(index: int, position: tuple[Size, ...]) -> Expr:
+        if index:
+            return b.let(b.load(sources[index], position[0]))
+        return b.let(b.load(sources[0], offset(position)))
+
+    def store(output: int, position: tuple[Size, ...], value: Expr) -> None:
+        b.store(result, offset(position), value)
+
+    operator = find_operator("", case.op, case.opset)
+    assert operator is not None
+    assert isinstance(operator.lower, Nest)
+    outputs = [shapes.of(value) for value in node.outputs]
+    operator.lower.build(Site(call, outputs, b, read, store, channels_last=True))
+    kernel = b.kernel()
+    verify(kernel)
+    got = np.zeros(given[0].size, np.float32)
+    interpret(kernel, [*(np.ascontiguousarray(x).reshape(-1) for x in given), got], {})
+    return np.moveaxis(got.reshape(given[0].shape), -1, 1), kernel
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("Softmax", {"axis": 1}),
+        ("Softmax", {"axis": 2}),
+        ("Hardmax", {"axis": 1}),
+        ("InstanceNormalization", {}),
+        ("GroupNormalization", {"num_groups": 3}),
+        ("MeanVarianceNormalization", {}),
+        ("LpNormalization", {"axis": 1}),
+    ],
+    ids=str,
+)
+def test_where_channels_lie_last_they_are_the_innermost_loop(
+    op: str, attributes: dict[str, int]
+) -> None:
+    parameters = [normal(6), normal(6)] if op[:5] in ("Insta", "Group") else []
+    case = Typed(op, [normal(2, 6, 3, 4), *parameters], attributes, constants=PARAMETERS)
+    got, kernel = interpret_channels_last(case)
+    (expected,) = run_reference(sx.load(case.model()), case.feeds())
+    close(got, expected, op)
+    for loop in (one for one in statements(kernel.body) if isinstance(one, For)):
+        inside = [one for one in statements(loop.body) if isinstance(one, Store)]
+        inside = [one for one in inside if one.buffer.startswith("out")]
+        if loop.kind == "vector" and inside:
+            steps = [
+                substitute(one.offset, {loop.var: 1}) - substitute(one.offset, {loop.var: 0})
+                for one in inside
+            ]
+            assert steps == [1] * len(steps), "neighbours in memory are stored one after the other"
 
 
 # Fusion

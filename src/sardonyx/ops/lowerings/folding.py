@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, LoopKind, Var
-from sardonyx.ops.lowering import Position
+from sardonyx.ops.lowering import Position, Site
 from sardonyx.sizes import Size, ceil_div, min_of, product
 
-__all__ = ["Cell", "Folding"]
+__all__ = ["Cell", "Folding", "memory_order"]
 
-BLOCK = 256  # columns that one pass folds: 1 KiB of float32 accumulators
-SMALLEST_BLOCK = 64
+BLOCK = 64  # columns that one pass folds: their float32 accumulators fit into the registers
+SMALLEST_BLOCK = 16
 
 
 class Cell:
@@ -50,17 +50,27 @@ class Cell:
 class Folding:
     """The elements of a shape as sets that span some of its axes.
 
+    Args:
+        order: the axes as they lie in memory, outermost first; as they are numbered unless given.
+
     Attributes:
         size: how many elements a set has.
         by_columns: whether neighbours in memory belong to different sets.
         lane: the column being visited, within its block.
     """
 
-    def __init__(self, b: Builder, shape: Sequence[Size], axes: Sequence[int]) -> None:
+    def __init__(
+        self,
+        b: Builder,
+        shape: Sequence[Size],
+        axes: Sequence[int],
+        order: Sequence[int] | None = None,
+    ) -> None:
         self.b = b
         self.shape = tuple(shape)
         self.axes = tuple(sorted(axes))
-        live = self._live = [axis for axis, size in enumerate(self.shape) if size != 1]
+        nested = range(len(self.shape)) if order is None else order
+        live = self._live = [axis for axis in nested if self.shape[axis] != 1]
         self._folded = [axis for axis in live if axis in self.axes]
         self._kept = [axis for axis in live if axis not in self.axes]
         self.by_columns = bool(live) and live[-1] not in self.axes
@@ -148,7 +158,8 @@ class Folding:
 
     def flat(self, position: Position) -> Size:
         """The number of an element in its set."""
-        return flatten([position[axis] for axis in self._folded], self._sizes(self._folded))
+        axes = sorted(self._folded)
+        return flatten([position[axis] for axis in axes], self._sizes(axes))
 
     # Inside
 
@@ -185,9 +196,20 @@ class Folding:
 
 
 def _block_of(columns: Size) -> int:
-    """Columns of one block: all of them, or a number that divides them, or the most there may be."""
+    """Columns of one block: all of them, or whole vectors that divide them, or the most there may be."""
     if not isinstance(columns, int):
         return BLOCK
     if columns <= BLOCK:
         return max(columns, 1)
-    return next((n for n in range(BLOCK, SMALLEST_BLOCK - 1, -1) if columns % n == 0), BLOCK)
+    for vectors in (16, 8, 4):
+        for block in range(BLOCK, SMALLEST_BLOCK - 1, -vectors):
+            if columns % block == 0:
+                return block
+    return BLOCK
+
+
+def memory_order(site: Site, rank: int) -> tuple[int, ...]:
+    """The axes of the first output, outermost first, as they lie in memory."""
+    if site.channels_last and rank > 2:
+        return (0, *range(2, rank), 1)
+    return tuple(range(rank))

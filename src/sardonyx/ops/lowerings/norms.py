@@ -22,7 +22,7 @@ from sardonyx.ops.lowering import (
     computed,
     loop_dtype,
 )
-from sardonyx.ops.lowerings.folding import Cell, Folding
+from sardonyx.ops.lowerings.folding import Cell, Folding, memory_order
 from sardonyx.sizes import Size, ceil_div, exact_div, max_of, min_of, product
 
 __all__ = [
@@ -205,7 +205,7 @@ def _rms_norm(site: Site) -> None:
 
 def _instance_norm(site: Site) -> None:
     shape, dtype = site.shape(0), _computed_dtype(site)
-    folding = Folding(site.b, shape, range(2, len(shape)))
+    folding = Folding(site.b, shape, range(2, len(shape)), memory_order(site, len(shape)))
     _check_channels(site, shape[1], 1, 2)
 
     def read(at: Position) -> Expr:
@@ -230,7 +230,9 @@ def _group_norm(site: Site) -> None:
         site.refuse(f"num_groups is {groups}")
     channels = exact_div(shape[1], groups)
     grouped = (shape[0], groups, channels, *shape[2:])
-    folding = Folding(site.b, grouped, range(2, len(grouped)))
+    space = range(3, len(grouped))
+    order = (0, *space, 1, 2) if site.channels_last else (0, 1, 2, *space)
+    folding = Folding(site.b, grouped, range(2, len(grouped)), order)
     if not isinstance(shape[1], int):
         rest = site.b.size(shape[1] % groups)
         reason = f"{{value}} channels do not divide into {groups} groups"
@@ -262,7 +264,7 @@ def _group_norm(site: Site) -> None:
 def _mean_variance_norm(site: Site) -> None:
     shape, dtype = site.shape(0), _computed_dtype(site)
     axes = site.call.axes(site.call.ints_attr("axes") or (0, 2, 3), len(shape))
-    folding = Folding(site.b, shape, axes)
+    folding = Folding(site.b, shape, axes, memory_order(site, len(shape)))
 
     def read(at: Position) -> Expr:
         return site.operand(0, at)
@@ -281,7 +283,7 @@ def _lp_norm(site: Site) -> None:
         site.refuse(f"p is {order}, not 1 or 2")
     axis = site.call.axis(site.call.int_attr("axis", -1), len(shape))
     dtype = _computed_dtype(site)
-    folding = Folding(site.b, shape, (axis,))
+    folding = Folding(site.b, shape, (axis,), memory_order(site, len(shape)))
 
     def power(total: Expr, at: Position) -> Expr:
         value = site.operand(0, at)
