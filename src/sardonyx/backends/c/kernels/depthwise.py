@@ -27,9 +27,9 @@ from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
 
 _CHANNELS = 512  # of a block: sums of a few pixels stay in the first-level cache
-_PIXELS = 4
 _UNROLLED = 8  # taps in a row of the kernel that are written out
 _TASK = 1 << 16  # multiplications worth a task of their own
+_TASKS = 16  # enough to share out evenly; neighbouring lines read the same input
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,13 @@ class _Shape:
         return -(-self.spec.filters // blocks // width) * width if blocks > 1 else self.spec.filters
 
     @property
+    def pixels(self) -> int:
+        """Pixels at a time: more where their windows overlap more."""
+        return 6 if self.spec.window.strides[-1] == 1 else 4
+
+    @property
     def counts(self) -> list[int]:
-        return row_counts(self.spec.window.output[-1], _PIXELS)
+        return row_counts(self.spec.window.output[-1], self.pixels)
 
     def reach(self, pixels: int) -> int:
         """Input columns under the windows of `pixels` pixels."""
@@ -128,7 +133,7 @@ def _pixels_function(shape: _Shape, pixels: int) -> str:
     )
     return f"""\
 static void {name}_pixels_{pixels}(
-    const {C_TYPE[spec.a]} *const (*columns)[{shape.reach(_PIXELS)}], const {C_TYPE[spec.b]} *const *weights,
+    const {C_TYPE[spec.a]} *const (*columns)[{shape.reach(shape.pixels)}], const {C_TYPE[spec.b]} *const *weights,
     int64_t lines, int64_t first, int64_t last, {shape.value} *acc) {{
     for (int64_t next = first; next < last; next += {width}) {{
         /* The last vectors overlap the ones before them rather than run over the end. */
@@ -210,10 +215,10 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     static const {element} zeros[{spec.channels}];
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-{sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {_PIXELS});
-    const {element} *columns[{outer}][{shape.reach(_PIXELS)}];
+{sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {shape.pixels});
+    const {element} *columns[{outer}][{shape.reach(shape.pixels)}];
     const {C_TYPE[spec.b]} *weights[{outer}];
-    __attribute__((aligned(64))) {shape.value} acc[{_PIXELS * shape.block}];
+    __attribute__((aligned(64))) {shape.value} acc[{shape.pixels * shape.block}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
         const int64_t line = task % lines, block = task / lines % {blocks}, b = task / lines / {blocks};
@@ -260,7 +265,8 @@ static void {name}(
     (void)scratch, (void)n;
     if (tasks <= 0 || width <= 0)
         return;
-    const int64_t grain = 1 + {_TASK} / (1 + width * {work});
+    const int64_t least = 1 + {_TASK} / (1 + width * {work});
+    const int64_t grain = tasks / {_TASKS} < least ? least : tasks / {_TASKS};
     if (tasks <= grain)
         {name}_lines(&job, 0, tasks);
     else
