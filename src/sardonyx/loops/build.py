@@ -105,6 +105,9 @@ class Builder:
     def dtype_of(self, buffer: str) -> Dtype:
         return next(one.dtype for one in self._buffers if one.name == buffer)
 
+    def number_of(self, buffer: str) -> int:
+        return next(n for n, one in enumerate(self._buffers) if one.name == buffer)
+
     def load(self, buffer: str, offset: Size) -> Expr:
         return Load(buffer, offset, self.dtype_of(buffer))
 
@@ -133,6 +136,24 @@ class Builder:
             self.ranges[name] = extent
         self._bound_in[name] = len(self._blocks) - 1
         return symbol(name)
+
+    def named(self, size: Size, extent: Size) -> Size:
+        """Index arithmetic below `extent` under a name, where it is more than a number or a name."""
+        if isinstance(size, int) or size.lone_symbol is not None:
+            return size
+        return self.index(self.size(size), extent)
+
+    def bound(self, name: str) -> Expr | None:
+        """What a Let of an open block gave a name to."""
+        for block in self._blocks:
+            for statement in block:
+                if isinstance(statement, Let) and statement.name == name:
+                    return statement.value
+        return None
+
+    def reset(self) -> None:
+        """Forget the statements, keep the buffers."""
+        self._blocks, self.scopes, self._kinds = [[]], [{}], self._kinds[:1]
 
     def local(self, value: Expr) -> Var:
         """A scalar that `set` changes."""
@@ -189,9 +210,7 @@ class Builder:
         grain = max_of(1, PARALLEL_GRAIN // max_of(1, work))
         with self.loop(total, "parallel", grain=grain) as flat:
             yield tuple(
-                at
-                if isinstance(at, int) or at.lone_symbol is not None
-                else self.index(self.size(at), extent)
+                self.named(at, extent)
                 for at, extent in zip(unflatten(flat, extents, self.ranges), extents, strict=True)
             )
 

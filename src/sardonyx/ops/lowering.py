@@ -63,7 +63,12 @@ DTYPES: dict[ir.DataType, Dtype] = {
 
 
 class NotNative(Exception):  # noqa: N818  it is an answer, not a fault
-    """A lowering's refusal, with its reason; the node then runs on the reference backend."""
+    """A lowering's refusal, with its reason; the node then runs on the reference backend.
+
+    `node` is the one that refused, filled in by whoever asked its lowering.
+    """
+
+    node: ir.Node | None = None
 
 
 def loop_dtype(dtype: ir.DataType | None) -> Dtype:
@@ -82,6 +87,7 @@ class Site:
         call: attributes, opset version, and facts about the inputs.
         outputs: facts about the outputs.
         b: the kernel so far.
+        output: the number of the output whose element is asked for, where an Element is.
         channels_last: the first output lies in memory as (batch, spatial…, channels): loops over it are
             best nested so.
     """
@@ -96,6 +102,7 @@ class Site:
         constant: Callable[[int], npt.NDArray[Any] | None] | None = None,
         scratch: Callable[[Dtype, Size], str] | None = None,
         channels_last: bool = False,
+        output: int = 0,
     ) -> None:
         self.call = call
         self.outputs = outputs
@@ -105,6 +112,7 @@ class Site:
         self._constant = constant
         self._scratch = scratch
         self.channels_last = channels_last
+        self.output = output
 
     # Shapes and types
 
@@ -190,7 +198,7 @@ NestRule: TypeAlias = Callable[[Site], None]
 
 @dataclass(frozen=True)
 class Element:
-    """out[position] = value(site, position).
+    """out[position] = value(site, position), of the output number `site.output`.
 
     Attributes:
         weight: what one element costs, in multiplications; 0 for what only moves elements.
@@ -204,7 +212,13 @@ class Element:
 
 @dataclass(frozen=True)
 class Relabel:
-    """The first input's elements in the same order, under the output's shape."""
+    """The first input's elements in the same order, under the output's shape.
+
+    Attributes:
+        check: says, once in a kernel, what must hold for that to be true where only a run can tell.
+    """
+
+    check: Callable[[Site], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -12,6 +12,7 @@ from sardonyx.plan.group import Group
 from sardonyx.plan.plan import (
     Constant,
     KernelSource,
+    Order,
     Place,
     Plan,
     PlannedNode,
@@ -20,7 +21,7 @@ from sardonyx.plan.plan import (
     Step,
     Tensor,
 )
-from sardonyx.plan.write import Argument, Scratch, Written
+from sardonyx.plan.write import Argument, PackedConstant, Reordered, Written, write_reordered
 from sardonyx.sizes import symbols
 
 __all__ = ["assemble"]
@@ -29,10 +30,11 @@ __all__ = ["assemble"]
 def assemble(
     graph: Graph,
     written: Sequence[tuple[Group, Written | None]],
+    orders: Mapping[ir.Value, Order],
     nodes: tuple[PlannedNode, ...],
 ) -> tuple[Plan, tuple[Array, ...]]:
     """The plan, and the arrays of its constants."""
-    assembly = _Assembly(graph)
+    assembly = _Assembly(graph, orders)
     inputs = tuple(
         assembly.add(value, Place("input", n)) for n, value in enumerate(graph.model.graph.inputs)
     )
@@ -70,8 +72,9 @@ def group_outputs(group: Group) -> set[ir.Value]:
 
 
 class _Assembly:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, orders: Mapping[ir.Value, Order]) -> None:
         self.graph = graph
+        self.orders = orders
         self.tensors: list[Tensor] = []
         self.constants: list[Constant] = []
         self.arrays: list[Array] = []
@@ -79,11 +82,35 @@ class _Assembly:
         self.kernels: dict[KernelSource, int] = {}
         self.steps: list[Step | ReferenceStep] = []
         self.numbers: dict[ir.Value, int] = {}
+        self.copies: dict[tuple[ir.Value, Order], int] = {}
+        self.packed: dict[PackedConstant, int] = {}
 
     def step(self, group: Group, written: Written) -> None:
+        for argument in written.arguments:
+            if (
+                isinstance(argument, Reordered)
+                and (argument.value, argument.order) not in self.copies
+            ):
+                self._reorder(argument)
+        names = tuple(work.name for work in (group.root, *group.tail))
+        self._call(written, names)
+
+    def _reorder(self, wanted: Reordered) -> None:
+        """A step that copies a value into another order of axes, for all who want that."""
+        copy = write_reordered(self.graph, wanted.value, wanted.order, self.orders)
+        facts = self.graph.facts(wanted.value)
+        assert facts.shape is not None
+        self.spans.append([len(self.steps), len(self.steps)])
+        place = Place("slot", len(self.spans) - 1)
+        dtype = self.graph.dtype(wanted.value)
+        name = wanted.value.name or ""
+        self.tensors.append(Tensor(name, dtype, facts.shape, wanted.order, place))
+        self.copies[wanted.value, wanted.order] = len(self.tensors) - 1
+        self._call(copy, (f"reorder of {name}",))
+
+    def _call(self, written: Written, names: tuple[str, ...]) -> None:
         kernel = self.kernels.setdefault(written.kernel, len(self.kernels))
         tensors = tuple(self._argument(argument) for argument in written.arguments)
-        names = tuple(work.name for work in (group.root, *group.tail))
         self.steps.append(Step(kernel, tensors, written.kernel.symbols, names))
 
     def reference_step(self, work: Work) -> None:
@@ -118,19 +145,35 @@ class _Assembly:
         self.arrays.append(array)
 
     def _argument(self, argument: Argument) -> int:
-        if not isinstance(argument, Scratch):
+        if isinstance(argument, ir.Value):
             return self.number(argument)
+        if isinstance(argument, Reordered):
+            number = self.copies[argument.value, argument.order]
+            self.spans[self.tensors[number].place.number][1] = len(self.steps)
+            return number
+        if isinstance(argument, PackedConstant):
+            return self._packed(argument)
         step = len(self.steps)
         self.spans.append([step, step])
         place = Place("slot", len(self.spans) - 1)
         self.tensors.append(Tensor("", argument.dtype, (argument.size,), (0,), place))
         return len(self.tensors) - 1
 
+    def _packed(self, wanted: PackedConstant) -> int:
+        if wanted not in self.packed:
+            place = Place("constant", len(self.constants))
+            self.constants.append(Constant(wanted.value.name or "", wanted.packing))
+            self.arrays.append(self.graph.constants[wanted.value])
+            dtype = self.graph.dtype(wanted.value)
+            self.tensors.append(Tensor(wanted.value.name or "", dtype, None, (), place))
+            self.packed[wanted] = len(self.tensors) - 1
+        return self.packed[wanted]
+
     def add(self, value: ir.Value, place: Place) -> int:
         facts = self.graph.facts(value)
         dtype = None if facts.kind != "tensor" or facts.dtype is None else DTYPES.get(facts.dtype)
         shape = facts.shape if facts.kind == "tensor" else None
-        order = tuple(range(len(shape or ())))
+        order = self.orders.get(value, tuple(range(len(shape or ()))))
         self.tensors.append(Tensor(value.name or "", dtype, shape, order, place))
         self.numbers[value] = len(self.tensors) - 1
         return self.numbers[value]

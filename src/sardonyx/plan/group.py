@@ -24,10 +24,14 @@ MAX_CHAIN = 24  # nodes that one expression may hold: C compilers crawl on endle
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """One kernel: the node that decides its loops, and pointwise ones that follow it."""
+    """One kernel: the node that decides its loops, and pointwise ones that follow it.
+
+    `output` is the number of the output that a group of elements writes.
+    """
 
     root: Work
     tail: tuple[Work, ...] = ()
+    output: int = 0
 
     @property
     def last(self) -> Work:
@@ -35,7 +39,7 @@ class Group:
 
     @property
     def result(self) -> ir.Value:
-        return self.last.node.outputs[0]
+        return self.last.node.outputs[self.output]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +54,13 @@ def group_nodes(graph: Graph, forced: Collection[ir.Value]) -> Grouping:
     """Group the graph's nodes; the `forced` values are stored whatever the rules say."""
     tails, absorbed = _epilogues(graph, forced)
     stored = _stored(graph, forced, tails, absorbed)
-    roots = {work: Group(work, tuple(tail)) for work, tail in tails.items()}
+    groups = [Group(work, tuple(tail)) for work, tail in tails.items()]
     for work in graph.works:
-        alone = isinstance(work.lowering, (Element, Relabel)) and work not in absorbed
-        if alone and work.node.outputs[0] in stored:
-            roots[work] = Group(work)
+        if isinstance(work.lowering, (Element, Relabel)) and work not in absorbed:
+            results = enumerate(work.node.outputs)
+            groups += [Group(work, output=n) for n, value in results if value in stored]
     at = {work: number for number, work in enumerate(graph.works)}
-    ordered = sorted(roots.values(), key=lambda group: at[group.last])
+    ordered = sorted(groups, key=lambda group: at[group.last])
     return Grouping(tuple(ordered), frozenset(stored))
 
 
@@ -98,7 +102,9 @@ def _follower(graph: Graph, value: ir.Value, forced: Collection[ir.Value]) -> Wo
     if not isinstance(reader.lowering, Element) or not reader.lowering.pointwise:
         return None
     same = graph.facts(value).shape == reader.outputs[0].shape
-    return reader if same else None
+    others = reader.node.outputs[1:]
+    alone = not any(other in graph.readers or other in graph.outputs for other in others)
+    return reader if same and alone else None
 
 
 def _stored(
@@ -116,19 +122,20 @@ def _stored(
     for work in graph.works:
         if not isinstance(work.lowering, (Element, Relabel)) or work in absorbed:
             continue
-        value = work.node.outputs[0]
-        depth[value] = 1 + max(
-            (depth.get(v, 0) for v in work.node.inputs if v is not None), default=0
-        )
-        if value in stored or value in graph.outputs or not _inlined(graph, work, depth[value]):
-            stored.add(value)
-            depth[value] = 0
+        below = max((depth.get(v, 0) for v in work.node.inputs if v is not None), default=0)
+        for value in work.node.outputs:
+            depth[value] = below + 1
+            needed = value in stored or value in graph.outputs
+            if not needed and value not in graph.readers:
+                continue
+            if needed or not _inlined(graph, work, value, depth[value]):
+                stored.add(value)
+                depth[value] = 0
     return stored
 
 
-def _inlined(graph: Graph, work: Work, depth: int) -> bool:
+def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int) -> bool:
     """Whether every reader writes this value's expression itself."""
-    value = work.node.outputs[0]
     weight = 0 if isinstance(work.lowering, Relabel) else _weight(work)
     readers = graph.readers.get(value, [])
     if depth >= MAX_CHAIN or any(isinstance(reader.lowering, Opaque) for reader in readers):

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
-from sardonyx.ops.lowering import NotNative
+from sardonyx.ops.lowering import Convolution, NotNative, Product
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.assemble import assemble
+from sardonyx.plan.contract import write_convolution, write_matrix_product
 from sardonyx.plan.graph import Array, Fold, Graph, Opaque, find_constants, read_graph
-from sardonyx.plan.group import Group, group_nodes
+from sardonyx.plan.group import Group, Grouping, group_nodes
+from sardonyx.plan.layout import choose_orders
 from sardonyx.plan.plan import Order, Plan, PlannedNode
 from sardonyx.plan.pull import blaming
-from sardonyx.plan.write import NeedsBytes, Scratch, Written, write_group
+from sardonyx.plan.target import Target
+from sardonyx.plan.write import NeedsBytes, Writer, Written, value_of, write_group
 
 __all__ = ["Planned", "make_plan"]
 
@@ -35,10 +38,13 @@ class Planned:
     constants: tuple[Array, ...]
 
 
-def make_plan(model: ir.Model, shapes: Shapes, fold: Fold | None = None) -> Planned:
+def make_plan(
+    model: ir.Model, shapes: Shapes, fold: Fold | None = None, target: Target | None = None
+) -> Planned:
     """Plan a model. Every node is in the plan's `nodes`, with the reason for where it runs.
 
     Args:
+        target: what the backend has; without one, every kernel is plain loops.
         fold: computes a node whose inputs are all constants; None from it leaves the node to the run.
     """
     constants = find_constants(model, shapes, fold)
@@ -47,19 +53,24 @@ def make_plan(model: ir.Model, shapes: Shapes, fold: Fold | None = None) -> Plan
     for _ in range(MAX_ROUNDS):
         graph = read_graph(model, shapes, constants, refused, required)
         before = len(refused), len(required)
-        written = _write(graph, refused, required)
+        grouping = group_nodes(graph, required)
+        orders = {} if target is None else choose_orders(graph, grouping)
+        written = _write(graph, grouping, orders, refused, required, target)
         if (len(refused), len(required)) == before:
-            plan, arrays = assemble(graph, written, _nodes(model, graph, refused))
+            plan, arrays = assemble(graph, written, orders, _nodes(model, graph))
             return Planned(plan, arrays)
     raise NotNative("too many nodes of the model have no native code")
 
 
 def _write(
-    graph: Graph, refused: dict[ir.Node, str], required: set[ir.Value]
+    graph: Graph,
+    grouping: Grouping,
+    orders: dict[ir.Value, Order],
+    refused: dict[ir.Node, str],
+    required: set[ir.Value],
+    target: Target | None,
 ) -> list[tuple[Group, Written | None]]:
     """Kernels for all that something asks for, from the outputs backwards."""
-    grouping = group_nodes(graph, required)
-    orders: dict[ir.Value, Order] = {}
     asked: set[ir.Value] = set(graph.outputs) | required
     found: list[tuple[Group, Written | None]] = []
     for group in reversed(grouping.groups):
@@ -72,20 +83,38 @@ def _write(
             continue
         try:
             with blaming(group.root.node):
-                written = write_group(graph, group, grouping.stored, orders)
+                written = _write_one(graph, group, grouping.stored, orders, target)
         except NotNative as refusal:
             refused[refusal.node or group.root.node] = str(refusal)
             continue
         except NeedsBytes as need:
             required.add(need.value)
             continue
-        asked.update(a for a in written.arguments if not isinstance(a, Scratch))
+        asked.update(filter(None, map(value_of, written.arguments)))
         found.append((group, written))
     found.reverse()
     return found
 
 
-def _nodes(model: ir.Model, graph: Graph, refused: dict[ir.Node, str]) -> tuple[PlannedNode, ...]:
+def _write_one(
+    graph: Graph,
+    group: Group,
+    stored: frozenset[ir.Value],
+    orders: dict[ir.Value, Order],
+    target: Target | None,
+) -> Written:
+    """A kernel of the backend where it has one that suits, else plain loops."""
+    write = {Product: write_matrix_product, Convolution: write_convolution}.get(
+        type(group.root.lowering)
+    )
+    if target is not None and write is not None:
+        written = write(Writer(graph, stored, orders), group, target)
+        if written is not None:
+            return written
+    return write_group(graph, group, stored, orders)
+
+
+def _nodes(model: ir.Model, graph: Graph) -> tuple[PlannedNode, ...]:
     works = {work.node: work for work in graph.works}
     found = []
     for node in model.graph:

@@ -16,18 +16,25 @@ from sardonyx.loops.nodes import Dtype, Kernel
 from sardonyx.sizes import Size, product
 
 __all__ = [
+    "BATCH",
     "BYTES",
+    "COLUMN",
+    "COUNT",
+    "ROW",
+    "SUMS",
     "Constant",
+    "ConvolutionKernel",
     "KernelSource",
+    "Matrix",
     "Order",
     "Packing",
     "Place",
     "Plan",
     "PlannedNode",
+    "ProductKernel",
     "ReferenceStep",
     "Slot",
     "Step",
-    "Template",
     "Tensor",
 ]
 
@@ -110,25 +117,98 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """A contraction kernel: the name of a template of the backend, and what it is filled with.
+class Matrix:
+    """Where an operand's elements are: buffer[offset + row * by_row + column * by_column].
 
     Attributes:
-        name: which template.
-        variant: which of its variants was chosen.
-        numbers: the template's own parameters, by name; sizes may be symbolic.
-        definition: what it computes, as loops.
-        epilogue: what happens to each finished sum, as loops over one row of results.
+        buffer: number of the kernel's buffer.
+        offset: over the symbol `BATCH`, the number of the product.
     """
 
-    name: str
-    variant: str
-    numbers: tuple[tuple[str, Size], ...]
+    buffer: int
+    offset: Size
+    by_row: Size
+    by_column: Size
+    dtype: Dtype
+
+
+@dataclass(frozen=True, slots=True)
+class ProductKernel:
+    """Batched matrix products, by a kernel of the backend.
+
+    Attributes:
+        a: its rows are read where they lie.
+        b: None where a constant was packed beforehand: then its buffer is `packed`.
+        packed: the buffer of the packed operand; scratch where it is packed by the kernel itself.
+        panel: columns of a panel of the packed operand.
+        few_rows: the kernel is the one for few rows.
+        epilogue: what happens to a row of sums: over the symbols BATCH, ROW, COLUMN and COUNT, and
+            the array SUMS. Its buffers and symbols are those of the whole kernel.
+    """
+
+    batch: Size
+    rows: Size
+    columns: Size
+    inner: Size
+    a: Matrix
+    b: Matrix | None
+    packed: int
+    panel: int
+    few_rows: bool
+    dtype: Dtype
     epilogue: Kernel
-    definition: Kernel | None = None
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.epilogue.symbols
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self.epilogue.reasons
 
 
-KernelSource: TypeAlias = Kernel | Template
+@dataclass(frozen=True, slots=True)
+class ConvolutionKernel:
+    """A convolution over channels-last activations, by a kernel of the backend.
+
+    Attributes:
+        input, weights: buffers; the weights are packed constants.
+        sizes, output_sizes: spatial sizes of the images.
+        epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
+    """
+
+    input: int
+    weights: int
+    images: Size
+    channels: int
+    filters: int
+    groups: int
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads_begin: tuple[int, ...]
+    sizes: tuple[Size, ...]
+    output_sizes: tuple[Size, ...]
+    dtype: Dtype
+    epilogue: Kernel
+
+    @property
+    def depthwise(self) -> bool:
+        return self.groups > 1 and self.groups == self.channels
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.epilogue.symbols
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self.epilogue.reasons
+
+
+# The arguments of an epilogue.
+BATCH, ROW, COLUMN, COUNT, SUMS = "%b", "%m", "%n", "%count", "sums"
+
+KernelSource: TypeAlias = Kernel | ProductKernel | ConvolutionKernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,10 +110,17 @@ class Pull:
     def _computed(self, work: Work, value: ir.Value, position: Position) -> Expr:
         source = work.node.inputs[0] if work.node.inputs else None
         if isinstance(work.lowering, Relabel) and source is not None:
+            self.check(work)
             return self._relabelled(value, source, position)
         assert isinstance(work.lowering, Element), "only elements are written where they are read"
-        result = work.lowering.value(self.site(work), position)
-        return cast(result, self.graph.dtype(value))
+        site = self.site(work, output=work.node.outputs.index(value))
+        return cast(work.lowering.value(site, position), self.graph.dtype(value))
+
+    def check(self, work: Work) -> None:
+        """Say what a view's run has to check."""
+        if isinstance(work.lowering, Relabel) and work.lowering.check is not None:
+            with self.b.once():
+                work.lowering.check(self.site(work))
 
     def _relabelled(self, value: ir.Value, source: ir.Value, position: Position) -> Expr:
         flat = flatten(position, self.graph.shape(value))

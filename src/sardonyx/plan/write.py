@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -14,11 +15,22 @@ from sardonyx.loops.walk import sizes_of, statements
 from sardonyx.ops.lowering import Convolution, Element, Nest, Position, Product, Relabel, Site
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
-from sardonyx.plan.plan import Order
+from sardonyx.plan.plan import KernelSource, Order, Packing
 from sardonyx.plan.pull import Pull, offset_of
 from sardonyx.sizes import Size, product
 
-__all__ = ["Argument", "NeedsBytes", "Scratch", "Written", "write_group"]
+__all__ = [
+    "Argument",
+    "NeedsBytes",
+    "PackedConstant",
+    "Reordered",
+    "Scratch",
+    "Writer",
+    "Written",
+    "value_of",
+    "write_group",
+    "write_reordered",
+]
 
 
 class NeedsBytes(Exception):  # noqa: N818  it is an answer, not a fault
@@ -37,14 +49,37 @@ class Scratch:
     size: Size
 
 
-Argument = ir.Value | Scratch
+@dataclass(frozen=True)
+class PackedConstant:
+    """A constant of the model in the form that a kernel wants it."""
+
+    value: ir.Value
+    packing: Packing
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """A value with its axes in another order in memory."""
+
+    value: ir.Value
+    order: Order
+
+
+Argument: TypeAlias = "ir.Value | Scratch | PackedConstant | Reordered"
+
+
+def value_of(argument: Argument) -> ir.Value | None:
+    """The value of the graph that an argument is made from; scratch memory is made from none."""
+    if isinstance(argument, Scratch):
+        return None
+    return argument if isinstance(argument, ir.Value) else argument.value
 
 
 @dataclass(frozen=True)
 class Written:
     """A kernel with what its buffers are."""
 
-    kernel: Kernel
+    kernel: KernelSource
     arguments: tuple[Argument, ...]
 
 
@@ -54,7 +89,7 @@ class Writer:
 
     graph: Graph
     stored: frozenset[ir.Value]
-    orders: dict[ir.Value, Order]
+    orders: Mapping[ir.Value, Order]
     b: Builder = field(default_factory=Builder)
     buffers: dict[ir.Value, str] = field(default_factory=dict)
     arguments: list[Argument] = field(default_factory=list)
@@ -85,8 +120,18 @@ class Writer:
         return self.buffers[value]
 
     def scratch(self, dtype: Dtype, size: Size) -> str:
-        self.arguments.append(Scratch(dtype, size))
-        return self.b.buffer(dtype, "scratch")
+        return self.extra(Scratch(dtype, size), dtype, "scratch")
+
+    def extra(self, argument: Argument, dtype: Dtype, role: Role) -> str:
+        """A buffer that is not simply a value of the graph."""
+        self.arguments.append(argument)
+        return self.b.buffer(dtype, role)
+
+    def value_of(self, number: int) -> ir.Value:
+        """The value behind a buffer."""
+        argument = self.arguments[number]
+        assert isinstance(argument, ir.Value)
+        return argument
 
     def put(self, value: ir.Value, position: Position, element: Expr) -> None:
         """Store an element of a value, unless nobody needs it."""
@@ -105,6 +150,7 @@ class Writer:
         for work in group.tail:
             result = work.node.outputs[0]
             if isinstance(work.lowering, Relabel):
+                self.pull.check(work)
                 flat = flatten(position, self.graph.shape(value))
                 element = self.pull.read(value, position)
                 position = unflatten(flat, self.graph.shape(result), self.b.ranges)
@@ -118,14 +164,16 @@ class Writer:
         def store(output: int, position: Position, element: Expr) -> None:
             self.finish(group, output, position, element)
 
-        return self.pull.site(group.root, store=store, scratch=self.scratch)
+        order = self.order(group.result)
+        last = len(order) > 2 and order[-1] == 1
+        return self.pull.site(group.root, store=store, scratch=self.scratch, channels_last=last)
 
     def done(self) -> Written:
         return Written(self.b.kernel(), tuple(self.arguments))
 
 
 def write_group(
-    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: dict[ir.Value, Order]
+    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: Mapping[ir.Value, Order]
 ) -> Written:
     """The kernel of a group."""
     lowering = group.root.lowering
@@ -143,7 +191,7 @@ def write_group(
 
 
 def _write_elements(
-    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: dict[ir.Value, Order]
+    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: Mapping[ir.Value, Order]
 ) -> Written:
     """One loop nest over the result, with as many dimensions merged as the index maps allow."""
     value = group.result
@@ -157,6 +205,7 @@ def _write_elements(
         writer = Writer(graph, stored, orders)
         inner = _element_loops(writer, value, order, sizes, max(merged, 0))
         written = writer.done()
+        assert isinstance(written.kernel, Kernel)
         if best is not None and inner is not None and _divides(written.kernel, inner):
             return best
         best = written
@@ -193,6 +242,24 @@ def _element_loops(
             name = flat.lone_symbol if not isinstance(flat, int) else None
             body((*where, *unflatten(flat, inner, b.ranges)))
     return name
+
+
+def write_reordered(
+    graph: Graph, value: ir.Value, order: Order, orders: Mapping[ir.Value, Order]
+) -> Written:
+    """A copy of a stored value with its axes in another order."""
+    writer = Writer(graph, frozenset({value}), orders)
+    shape, b = graph.shape(value), writer.b
+    source, source_order = writer.source(value)
+    target = writer.extra(Reordered(value, order), graph.dtype(value), "out")
+    outer = [shape[axis] for axis in order[:-1]]
+    with b.parallel(outer, 4 * shape[order[-1]]) as at, b.loop(shape[order[-1]], "vector") as last:
+        position: list[Size] = [0] * len(order)
+        for axis, index in zip(order, (*at, last), strict=True):
+            position[axis] = index
+        element = b.load(source, offset_of(tuple(position), shape, source_order))
+        b.store(target, offset_of(tuple(position), shape, order), element)
+    return writer.done()
 
 
 def _divides(kernel: Kernel, name: str) -> bool:

@@ -11,7 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends import reference
+from sardonyx.backends.c.contractions import pack_constant, target_of
 from sardonyx.backends.c.emit import emit
+from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.backends.guard import Guard
 from sardonyx.errors import SardonyxError
@@ -19,7 +21,7 @@ from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.graph import Array
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ReferenceStep, Step
+from sardonyx.plan.plan import Constant, ReferenceStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NativeModel
@@ -45,27 +47,29 @@ def compile_native(
     """
     environment = read_environment()
     toolchain = find_toolchain(environment)
-    planned = make_plan(model, shapes, _folder(model))
+    cpu = host_cpu()
+    isa = isa_of(cpu)
+    planned = make_plan(model, shapes, _folder(model), target_of(isa))
     plan = planned.plan
-    units = [Unit(name, text) for name, text in emit(plan).units.items()]
-    library = build_library(
-        units, toolchain, host_cpu(), default_cache(environment), progress=progress
-    )
+    units = [Unit(name, text) for name, text in emit(plan, isa).units.items()]
+    library = build_library(units, toolchain, cpu, default_cache(environment), progress=progress)
     nodes = list(model.graph)
     programs = {
         step.node: reference.compile_node(model, nodes[step.node])
         for step in plan.steps
         if isinstance(step, ReferenceStep)
     }
-    for step in plan.steps:
-        if isinstance(step, ReferenceStep):
-            names = [plan.tensors[number].name for number in step.reads]
-            assert names == [v.name for v in programs[step.node].reads], names
     constants = [
-        np.ascontiguousarray(array) if array.dtype != object else array
-        for array in planned.constants
+        _laid_out(array, constant)
+        for array, constant in zip(planned.constants, plan.constants, strict=True)
     ]
     return NativeModel(plan, library, constants, process_pool(), threads, programs)
+
+
+def _laid_out(array: Array, constant: Constant) -> Array:
+    if constant.packing is not None:
+        return pack_constant(array, constant.packing)
+    return array if array.dtype == object else np.ascontiguousarray(array)
 
 
 def is_native(model: NativeModel) -> bool:

@@ -25,7 +25,6 @@ import numpy.typing as npt
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import NodeProgram, Value
 from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError
-from sardonyx.loops.nodes import Kernel
 from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import Plan, ReferenceStep, Step, Tensor
 from sardonyx.runtime.threads import Pool
@@ -188,9 +187,7 @@ class NativeModel:
         if run.error == DEADLINE:
             hint = "Give the run more time, or feed it less."
             return DeadlineError("the deadline has passed", where=where, hint=hint)
-        kernel = self.plan.kernels[step.kernel]
-        reasons = (kernel if isinstance(kernel, Kernel) else kernel.epilogue).reasons
-        reason = reasons[run.reason].format(value=run.a, limit=run.b)
+        reason = self.plan.kernels[step.kernel].reasons[run.reason].format(value=run.a, limit=run.b)
         return RunError(reason, where=where, value=run.a, limit=run.b)
 
 

@@ -11,8 +11,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sardonyx.backends.c.contractions import render_contraction
+from sardonyx.backends.c.kernels.isa import PORTABLE, Isa
 from sardonyx.backends.c.render import render_kernel
-from sardonyx.plan.plan import Plan, ReferenceStep, Step, Template
+from sardonyx.loops.nodes import Kernel
+from sardonyx.plan.plan import Plan, ReferenceStep, Step
 
 __all__ = ["Sources", "emit"]
 
@@ -27,14 +30,16 @@ class Sources:
     kernels: tuple[str, ...]
 
 
-def emit(plan: Plan) -> Sources:
+def emit(plan: Plan, isa: Isa = PORTABLE) -> Sources:
     """Print the plan. No disk, no clock: the same plan is the same text."""
     names: list[str] = []
     units: dict[str, str] = {}
     for kernel in plan.kernels:
-        if isinstance(kernel, Template):
-            raise NotImplementedError(kernel.name)
-        text = render_kernel(kernel, PLACEHOLDER)
+        text = (
+            render_kernel(kernel, PLACEHOLDER)
+            if isinstance(kernel, Kernel)
+            else render_contraction(kernel, PLACEHOLDER, isa)
+        )
         name = f"k_{hashlib.blake2s(text.encode(), digest_size=10).hexdigest()}"
         names.append(name)
         units[f"{name}.c"] = text.replace(f" {PLACEHOLDER}(", f" {name}(")

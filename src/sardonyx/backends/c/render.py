@@ -24,6 +24,7 @@ from sardonyx.backends.c.expressions import C_TYPES, render_expression
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.loops.nodes import (
     Array,
+    Dtype,
     Expr,
     Fail,
     For,
@@ -39,9 +40,10 @@ from sardonyx.loops.nodes import (
     While,
 )
 from sardonyx.loops.walk import expressions, sizes_of, statements
+from sardonyx.plan.plan import BATCH, COLUMN, COUNT, ROW, SUMS
 from sardonyx.sizes import Size, symbols
 
-__all__ = ["KernelPrinter", "render_kernel"]
+__all__ = ["HEADERS", "KernelPrinter", "render_epilogue", "render_kernel"]
 
 HEADERS = '#include "abi.h"\n#include "index.h"\n#include "scalar.h"\n'
 
@@ -51,6 +53,12 @@ def render_kernel(kernel: Kernel, name: str) -> str:
     printer = KernelPrinter(kernel)
     body = printer.function(name)
     return "\n".join([HEADERS, *printer.parts, body])
+
+
+def render_epilogue(kernel: Kernel, name: str, dtype: Dtype) -> str:
+    """What happens to a row of sums, as the function that contraction kernels call."""
+    printer = KernelPrinter(kernel)
+    return printer.row_function(name, dtype)
 
 
 class KernelPrinter:
@@ -76,6 +84,22 @@ class KernelPrinter:
         self._lines = [head, "    (void)p, (void)n;", *self._arguments(needed, "")]
         self._block(self.kernel.body)
         self._line("return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);")
+        return "\n".join([*self._lines, "}"]) + "\n"
+
+    def row_function(self, name: str, dtype: Dtype) -> str:
+        arguments = {BATCH: "b", ROW: "m", COLUMN: "n", COUNT: "count", SUMS: "sums"}
+        self._names.update(arguments)
+        self._parallel = True  # in the sense that a failure is written down, not returned
+        used = _used(self.kernel.body)
+        self._lines = [
+            f"static inline void {name}(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,",
+            f"                             const {C_TYPES[dtype]} *sums) {{",
+            "    (void)env, (void)b, (void)m, (void)n;",
+            *self._arguments(used, "env->"),
+        ]
+        if any(isinstance(one, Fail) for one in statements(self.kernel.body)):
+            self._line("sx_run *run = env->run;")
+        self._block(self.kernel.body)
         return "\n".join([*self._lines, "}"]) + "\n"
 
     # Statements

@@ -1,0 +1,129 @@
+"""Contraction kernels of a plan as C: a template of `kernels`, behind the epilogue that it calls.
+
+static inline void store_row(env, b, m, n, count, sums)      from the plan's loops
+static void contract(run, env, a, b, scratch, n)             from the template
+int32_t k(run, p, n)                                         calls it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
+from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile
+from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
+from sardonyx.backends.c.render import HEADERS, render_epilogue
+from sardonyx.backends.c.sizes import render_size
+from sardonyx.plan.plan import BATCH, ConvolutionKernel, Matrix, Packing, ProductKernel
+from sardonyx.plan.target import Target
+from sardonyx.sizes import Size
+
+__all__ = ["pack_constant", "render_contraction", "target_of"]
+
+
+def target_of(isa: Isa) -> Target:
+    """What planning may count on."""
+    return Target(
+        isa.name,
+        (("f32", tile_of(isa, "f32").columns), ("f64", tile_of(isa, "f64").columns)),
+        (("f32", gemv_tile(isa, "f32").columns), ("f64", gemv_tile(isa, "f64").columns)),
+        min(gemv_tile(isa, dtype).rows for dtype in ("f32", "f64")),
+    )
+
+
+def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArray[np.generic]:
+    """A constant in the form that its kernel reads."""
+    if packing.name == "panels":
+        offset, by_k, by_n, inner, columns, panel = packing.numbers
+        flat = np.ascontiguousarray(array).reshape(-1)[offset:]
+        strides = (by_k * flat.itemsize, by_n * flat.itemsize)
+        matrix = np.lib.stride_tricks.as_strided(flat, (inner, columns), strides, writeable=False)
+        return pack_b(matrix, Tile(1, panel))
+    if packing.name == "filters":
+        groups, panel = packing.numbers
+        return pack_conv(array, groups, Tile(1, panel))
+    assert packing.name == "depthwise"
+    return pack_depthwise(array)
+
+
+def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
+    """The whole translation unit."""
+    epilogue = render_epilogue(kernel.epilogue, "store_row", kernel.dtype)
+    if isinstance(kernel, ProductKernel):
+        text = _product(kernel, isa)
+        buffers = (kernel.a.buffer, kernel.packed if kernel.b is None else kernel.b.buffer)
+        scratch = "0" if kernel.b is None else f"p[{kernel.packed}]"
+    else:
+        text = _convolution(kernel, isa)
+        buffers, scratch = (kernel.input, kernel.weights), "0"
+    return f"""\
+{HEADERS}
+struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
+
+{epilogue}
+{text}
+int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
+    const struct env env = {{run, p, n}};
+    contract(run, &env, p[{buffers[0]}], p[{buffers[1]}], {scratch}, n);
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}}
+"""
+
+
+def _namer(symbols: tuple[str, ...]) -> Callable[[str], str]:
+    numbers = {name: f"n[{number}]" for number, name in enumerate(symbols)}
+    return lambda name: "b" if name == BATCH else numbers[name]
+
+
+def _extent(size: Size, name_of: Callable[[str], str]) -> int | str:
+    return size if isinstance(size, int) else f"({render_size(size, name_of)})"
+
+
+def _product(kernel: ProductKernel, isa: Isa) -> str:
+    name_of = _namer(kernel.symbols)
+
+    def operand(matrix: Matrix) -> Operand:
+        return Operand(
+            _extent(matrix.by_row, name_of),
+            _extent(matrix.by_column, name_of),
+            render_size(matrix.offset, name_of),
+            matrix.dtype,
+        )
+
+    spec = GemmSpec(
+        m=_extent(kernel.rows, name_of),
+        n=_extent(kernel.columns, name_of),
+        k=_extent(kernel.inner, name_of),
+        a=operand(kernel.a),
+        b=Packed(dtype=kernel.a.dtype) if kernel.b is None else operand(kernel.b),
+        batch=_extent(kernel.batch, name_of),
+    )
+    template = gemv if kernel.few_rows else gemm
+    return template("contract", spec, "store_row", isa)
+
+
+def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
+    name_of = _namer(kernel.symbols)
+    window = Window(
+        kernel.kernel,
+        kernel.strides,
+        kernel.dilations,
+        kernel.pads_begin,
+        tuple(_extent(size, name_of) for size in kernel.sizes),
+        tuple(_extent(size, name_of) for size in kernel.output_sizes),
+    )
+    images = _extent(kernel.images, name_of)
+    if kernel.depthwise:
+        many = kernel.filters // kernel.channels
+        spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.dtype, kernel.dtype)
+        return depthwise("contract", spec, "store_row", isa)
+    whole = ConvSpec(
+        images, kernel.channels, kernel.filters, window, kernel.groups, kernel.dtype, kernel.dtype
+    )
+    return conv("contract", whole, "store_row", isa)

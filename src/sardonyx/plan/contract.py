@@ -1,0 +1,262 @@
+"""Contractions become kernels of the backend, where it has one that suits.
+
+A matrix product's operands may be views: their elements are asked for at symbolic positions, and what
+comes back is a buffer with strides, or else the value has to be stored first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from sardonyx.loops.index import unflatten
+from sardonyx.loops.nodes import Cast, Dtype, Expr, Kernel, Load, Var
+from sardonyx.loops.walk import is_variable
+from sardonyx.ops.lowering import Contraction, Convolution, Position, Product, Window
+from sardonyx.plan.group import Group
+from sardonyx.plan.layout import channels_last
+from sardonyx.plan.plan import (
+    BATCH,
+    COLUMN,
+    COUNT,
+    ROW,
+    SUMS,
+    ConvolutionKernel,
+    Matrix,
+    Order,
+    Packing,
+    ProductKernel,
+)
+from sardonyx.plan.target import Target
+from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
+from sardonyx.sizes import Size, ceil_div, product, substitute, symbol, symbols
+
+__all__ = ["write_convolution", "write_matrix_product"]
+
+INNER = "%k"
+
+
+def write_matrix_product(writer: Writer, group: Group, target: Target) -> Written | None:
+    """The product by a kernel of the backend; None where it has none for it."""
+    lowering = group.root.lowering
+    assert isinstance(lowering, Product)
+    site = writer.site(group)
+    contraction = lowering.describe(site)
+    if contraction.dtype not in ("f32", "f64"):
+        return None
+    batch = product(contraction.batch)
+    writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: contraction.inner})
+    writer.b.ranges[COLUMN] = contraction.columns
+    at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
+    a = _matrix(writer, group, 0, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER)
+    b = _matrix(writer, group, 1, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN)
+    if a is None or b is None or a.dtype != b.dtype:
+        return None
+    merged = _rows_of_all(a, b, contraction, batch)
+    rows = batch * contraction.rows if merged else contraction.rows
+    few = isinstance(rows, int) and rows <= target.few_rows
+    panel = target.panel(contraction.dtype, few=few)
+    if panel is None:
+        return None
+    packed, operand = _packed(writer, b, contraction, batch, panel)
+    writer.b.reset()
+    epilogue = _epilogue(writer, group, contraction, merged)
+    kernel = ProductKernel(
+        1 if merged else batch,
+        rows,
+        contraction.columns,
+        contraction.inner,
+        a,
+        operand,
+        packed,
+        panel,
+        few,
+        contraction.dtype,
+        epilogue,
+    )
+    sizes: list[Size] = [kernel.batch, rows, kernel.columns, kernel.inner]
+    for matrix in (a, operand):
+        if matrix is not None:
+            sizes += [matrix.offset, matrix.by_row, matrix.by_column]
+    return Written(_complete(kernel, tuple(sizes)), tuple(writer.arguments))
+
+
+def _matrix(
+    writer: Writer, group: Group, index: int, element: Expr, row: str, column: str
+) -> Matrix | None:
+    """An operand by the strides of its element (row, column); None where it is no plain load."""
+    value = group.root.node.inputs[index]
+    assert value is not None
+    found = _load(writer, element)
+    if found is None:
+        if value in writer.graph.producer and not writer.is_stored(value):
+            raise NeedsBytes(value)
+        return None
+    by_row, rest = _coefficient(found.offset, row)
+    by_column, offset = _coefficient(rest, column)
+    involved = symbols(by_row) | symbols(by_column) | symbols(offset)
+    if involved & {row, column} or symbols(by_row) & {BATCH} or symbols(by_column) & {BATCH}:
+        if value in writer.graph.producer and not writer.is_stored(value):
+            raise NeedsBytes(value)
+        return None
+    return Matrix(writer.b.number_of(found.buffer), offset, by_row, by_column, found.dtype)
+
+
+def _load(writer: Writer, element: Expr) -> Load | None:
+    """The load that a name stands for; small floats may be widened on the way."""
+    while not isinstance(element, Load):
+        if isinstance(element, Cast) and element.value.dtype in ("f16", "bf16"):
+            element = element.value
+        elif isinstance(element, Var):
+            bound = writer.b.bound(element.name)
+            if bound is None:
+                return None
+            element = bound
+        else:
+            return None
+    return element
+
+
+def _coefficient(size: Size, name: str) -> tuple[Size, Size]:
+    """size as (factor, rest): factor * name + rest, where it is linear in the symbol."""
+    rest = substitute(size, {name: 0})
+    factor = substitute(size - rest, {name: 1}) if name in symbols(size) else 0
+    if size - rest != factor * symbol(name):
+        return symbol(name), size  # not linear: the caller sees the name again
+    return factor, rest
+
+
+def _rows_of_all(a: Matrix, b: Matrix, contraction: Contraction, batch: Size) -> bool:
+    """Whether all products share one operand, and their rows follow each other in memory."""
+    if batch == 1:
+        return True
+    return BATCH not in symbols(b.offset) and a.offset == symbol(BATCH) * (
+        contraction.rows * a.by_row
+    )
+
+
+def _packed(
+    writer: Writer, b: Matrix, contraction: Contraction, batch: Size, panel: int
+) -> tuple[int, Matrix | None]:
+    """The buffer of the packed operand: a constant made now, or scratch and what to fill it from."""
+    value = writer.value_of(b.buffer)
+    numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns, panel)
+    if value in writer.graph.constants and all(isinstance(n, int) for n in numbers):
+        plain = tuple(n for n in numbers if isinstance(n, int))
+        buffer = writer.extra(PackedConstant(value, Packing("panels", plain)), b.dtype, "in")
+        return writer.b.number_of(buffer), None
+    copies = batch if BATCH in symbols(b.offset) else 1
+    size = copies * ceil_div(contraction.columns, panel) * panel * contraction.inner
+    return writer.b.number_of(writer.scratch(b.dtype, size)), b
+
+
+def _epilogue(writer: Writer, group: Group, contraction: Contraction, merged: bool) -> Kernel:
+    """What happens to the sums of a row, `COUNT` columns from `COLUMN` on."""
+    b, site = writer.b, writer.site(group)
+    if merged:
+        ranges = {ROW: product(contraction.batch) * contraction.rows}
+        b.ranges.update(ranges)
+        *batch, row = unflatten(symbol(ROW), (*contraction.batch, contraction.rows), b.ranges)
+        at: Position = tuple(batch)
+    else:
+        at = unflatten(symbol(BATCH), contraction.batch, b.ranges)
+        row = symbol(ROW)
+    at = tuple(b.named(size, whole) for size, whole in zip(at, contraction.batch, strict=True))
+    row = b.named(row, contraction.rows)
+    with b.loop(symbol(COUNT), "vector") as lane:
+        column = b.index(b.size(symbol(COLUMN) + lane), contraction.columns)
+        total: Expr = b.let(Load(SUMS, lane, contraction.dtype))
+        finished = contraction.finish(at, row, column, total)
+        site.store(contraction.out(at, row, column), finished)
+    return b.kernel()
+
+
+def write_convolution(writer: Writer, group: Group, target: Target) -> Written | None:
+    """The convolution by a kernel of the backend; None where it has none for it."""
+    lowering, node, graph = group.root.lowering, group.root.node, writer.graph
+    assert isinstance(lowering, Convolution)
+    site = writer.site(group)
+    window = lowering.describe(site)
+    source, filters = node.inputs[0], node.inputs[1]
+    assert source is not None
+    assert filters is not None
+    dtype = graph.dtype(source)
+    panel = target.panel(dtype, few=False)
+    weights = graph.constants.get(filters)
+    if panel is None or weights is None or not 3 <= len(graph.shape(source)) <= 5:
+        return None
+    if graph.dtype(filters) != dtype or not all(isinstance(p, int) for p in window.pads_begin):
+        return None
+    if not writer.is_stored(source):
+        raise NeedsBytes(source)
+    shape, out = graph.shape(source), graph.shape(node.outputs[0])
+    channels = shape[1]
+    if not isinstance(channels, int) or channels != weights.shape[1] * window.groups:
+        return None
+    buffer = _channels_last_input(writer, source)
+    packing = _filters_packing(window, channels, weights.shape[0], panel)
+    packed = writer.extra(PackedConstant(filters, packing), dtype, "in")
+    epilogue = _pixel_epilogue(writer, group, dtype)
+    kernel = ConvolutionKernel(
+        writer.b.number_of(buffer),
+        writer.b.number_of(packed),
+        shape[0],
+        channels,
+        weights.shape[0],
+        window.groups,
+        window.kernel,
+        window.strides,
+        window.dilations,
+        tuple(int(p) for p in window.pads_begin if isinstance(p, int)),
+        shape[2:],
+        out[2:],
+        dtype,
+        epilogue,
+    )
+    return Written(_complete(kernel, (*shape, *out)), tuple(writer.arguments))
+
+
+def _channels_last_input(writer: Writer, source: ir.Value) -> str:
+    shape = writer.graph.shape(source)
+    wanted = channels_last(len(shape))
+    if same_bytes(shape, writer.order(source), wanted):
+        return writer.source(source)[0]
+    return writer.extra(Reordered(source, wanted), writer.graph.dtype(source), "in")
+
+
+def same_bytes(shape: tuple[Size, ...], a: Order, b: Order) -> bool:
+    """Whether two orders of axes put every element at the same place."""
+    return [x for x in a if shape[x] != 1] == [x for x in b if shape[x] != 1]
+
+
+def _filters_packing(window: Window, channels: int, filters: int, panel: int) -> Packing:
+    if window.groups > 1 and window.groups == channels:
+        return Packing("depthwise")
+    return Packing("filters", (window.groups, panel))
+
+
+def _pixel_epilogue(writer: Writer, group: Group, dtype: Dtype) -> Kernel:
+    """Bias and whatever follows, for `COUNT` filters of one pixel."""
+    b, site, graph = writer.b, writer.site(group), writer.graph
+    out = graph.shape(group.root.node.outputs[0])
+    b.ranges.update({BATCH: out[0], ROW: product(out[2:]), COLUMN: out[1]})
+    where = unflatten(symbol(ROW), out[2:], b.ranges)
+    pixel = tuple(b.named(at, whole) for at, whole in zip(where, out[2:], strict=True))
+    with b.loop(symbol(COUNT), "vector") as lane:
+        channel = b.index(b.size(symbol(COLUMN) + lane), out[1])
+        total: Expr = b.let(Load(SUMS, lane, dtype))
+        if site.call.has(2):
+            total = total + site.operand(2, (channel,))
+        site.store((symbol(BATCH), channel, *pixel), total)
+    return b.kernel()
+
+
+def _complete(
+    kernel: ProductKernel | ConvolutionKernel, sizes: tuple[Size, ...]
+) -> ProductKernel | ConvolutionKernel:
+    """The kernel with all its symbols, those of its own sizes among them."""
+    own = kernel.epilogue
+    names = set(own.symbols) | {name for size in sizes for name in symbols(size)}
+    listed = tuple(sorted(name for name in names if not is_variable(name)))
+    return replace(kernel, epilogue=Kernel(own.buffers, listed, own.body, own.reasons))
