@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
+# bfloat16 is its bits: C has no such type everywhere.
 C_TYPE = {"f16": "_Float16", "bf16": "uint16_t", "f32": "float", "f64": "double"}
-
-# bfloat16 has no numpy type of its own: its bits travel as uint16, as they do in C.
-NUMPY = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(np.uint16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-}
 
 
 def sum_type(dtype: str) -> str:

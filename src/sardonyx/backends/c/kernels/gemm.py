@@ -5,14 +5,15 @@
 
 A is read where it lies if its rows are runs of the type that is summed; transposed or half-precision
 rows are copied to the stack, a tile at a time. B is packed beforehand (`packing.pack_b`), or, when
-only a run knows it, packed into `scratch` by the same threads.
+only a run knows it, packed into `scratch` by the same threads: `packing.packed_bytes(k, n, tile, dtype)`
+for every matrix, which is one if its offset is "0", else one for every batch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, value_reader
+from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import (
     Blocks,
@@ -61,15 +62,6 @@ class GemmSpec:
     batch: Extent = 1
 
 
-def scratch_bytes(spec: GemmSpec, tile: Tile) -> str:
-    """C text for the bytes of `scratch` that a product takes: room for the operand it packs."""
-    if isinstance(spec.b, Packed):
-        return "0"
-    copies = spec.batch if spec.b.offset != "0" else 1
-    panels = f"((({spec.n}) + {tile.columns - 1}) / {tile.columns})"
-    return f"(({copies}) * {panels} * {tile.columns} * ({spec.k}) * {BYTES[spec.b.dtype]})"
-
-
 def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
     """C text of the product as a static function; B is packed in panels of `tile_of(isa, …)`."""
     return product(name, spec, epilogue, isa, tile_of(isa, sum_type(spec.b.dtype)))
@@ -79,9 +71,11 @@ def product(name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile) -> s
     """The same for a tile of choice."""
     family = TileFamily(name, isa, tile, spec.b.dtype)
     nest = _nest(spec, family, epilogue)
-    parts = [_packing(spec, family)] if isinstance(spec.b, Operand) else []
-    parts += [_readers(spec.a, family), nest_functions(nest)]
-    pack = f"    {name}_pack(run, b, scratch, n);\n    b = scratch;\n" if len(parts) == 3 else ""
+    parts = [_readers(spec.a, family), nest_functions(nest)]
+    pack = ""
+    if isinstance(spec.b, Operand):
+        parts.append(_packing(spec, spec.b, family))
+        pack = f"    {name}_pack(run, b, scratch, n);\n    b = scratch;\n"
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     return f"""\
 {"".join(parts)}
@@ -107,7 +101,7 @@ def _nest(spec: GemmSpec, family: TileFamily, epilogue: str) -> Nest:
         fill="",
     )
     locals_text, fill = _rows_of_a(spec.a, family, choose_blocks(nest))
-    return Nest(**{**vars(nest), "locals": locals_text, "fill": fill})
+    return replace(nest, locals=locals_text, fill=fill)
 
 
 def _in_place(a: Operand, family: TileFamily) -> bool:
@@ -141,13 +135,12 @@ for (int64_t k = 0; k < kc; k++)
     return buffer, fill
 
 
-def _packing(spec: GemmSpec, family: TileFamily) -> str:
+def _packing(spec: GemmSpec, b: Operand, family: TileFamily) -> str:
     """The parallel loop that packs B, a few panels of one batch at a time."""
-    assert isinstance(spec.b, Operand)
-    name, tile, element = family.name, family.tile, C_TYPE[spec.b.dtype]
-    copies = spec.batch if spec.b.offset != "0" else 1
+    name, tile, element = family.name, family.tile, C_TYPE[b.dtype]
+    copies = spec.batch if b.offset != "0" else 1
     return f"""\
-{pack_function(f"{name}_pack_panels", tile, spec.b.dtype)}
+{pack_function(f"{name}_pack_panels", tile, b.dtype)}
 struct {name}_packing {{
     const {element} *b;
     {element} *packed;
@@ -164,7 +157,7 @@ static void {name}_pack_tasks(void *arg, int64_t begin, int64_t end) {{
         const int64_t b = task / panels, panel = task % panels;
         (void)b;
         {name}_pack_panels(
-            job->b + ({spec.b.offset}), {spec.b.by_row}, {spec.b.by_column}, depth, width, panel, 1,
+            job->b + ({b.offset}), {b.by_row}, {b.by_column}, depth, width, panel, 1,
             job->packed + b * panels * {tile.columns} * depth);
     }}
 }}
