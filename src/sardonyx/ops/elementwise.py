@@ -21,6 +21,7 @@ from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator, ValueRule
 from sardonyx.ops.facts import DISCRETE, Facts, Values, objects
 from sardonyx.ops.lowerings import pointwise
+from sardonyx.ops.lowerings.views import DROPOUT
 from sardonyx.ops.plain import flops_per_input, flops_per_output, free, same_shape
 from sardonyx.ops.values import cast_value, pointwise_value, symbolic_extreme
 
@@ -249,5 +250,5 @@ OPERATORS = (
     Operator("CastLike", "pointwise", cast_like, cast_values, flops_per_output(1), pointwise.CAST),
     Operator("BitCast", "view", bit_cast, cost=free),
     Operator("Where", "pointwise", where, where_values, flops_per_output(1), pointwise.WHERE),
-    Operator("Dropout", "pointwise", dropout, dropout_values, flops_per_input(1)),
+    Operator("Dropout", "pointwise", dropout, dropout_values, flops_per_input(1), DROPOUT),
 )

@@ -11,9 +11,9 @@ from sardonyx.ops.cuts import pad_plan, slice_length, slice_plan, slice_range
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values
 from sardonyx.ops.lowerings.padding import PAD
-from sardonyx.ops.lowerings.slicing import CONCAT, SLICE
+from sardonyx.ops.lowerings.slicing import CONCAT, SLICE, SPLIT
 from sardonyx.ops.plain import move_all, move_first, move_taken
-from sardonyx.sizes import Expr, Size, ceil_div, max_of
+from sardonyx.sizes import Expr, Size, ceil_div, max_of, min_of
 
 __all__ = ["OPERATORS"]
 
@@ -91,14 +91,17 @@ def _split_sizes(call: Call, size: Size, axis: int, count: int) -> list[Size]:
 
 
 def _even_split(call: Call, size: Size, count: int) -> list[Size]:
-    """Equal parts; since opset 18 the last may be smaller, before it that was an error."""
+    """Equal parts; since opset 18 the last ones may be smaller, before it that was an error."""
     parts = call.int_attr("num_outputs", count)
     if parts != count:
         call.fail(f"num_outputs is {parts}, but the node has {count} outputs")
     if isinstance(size, int) and size % count and call.version < 18:
         call.fail(f"dimension of {size} does not split into {count} equal parts")
-    part = ceil_div(size, count) if call.version >= 18 else size // count
-    return [*([part] * (count - 1)), max_of(size - part * (count - 1), 0)]
+    if call.version < 18:
+        part = size // count
+        return [*([part] * (count - 1)), max_of(size - part * (count - 1), 0)]
+    part = ceil_div(size, count)
+    return [max_of(min_of(part, size - part * index), 0) for index in range(count)]
 
 
 # Slice
@@ -192,7 +195,7 @@ def center_crop_pad(call: Call) -> list[Facts]:
 
 OPERATORS = (
     Operator("Concat", "opaque", concat, concat_values, move_all, CONCAT),
-    Operator("Split", "view", split, cost=move_first),
+    Operator("Split", "view", split, None, move_first, SPLIT),
     Operator("Slice", "view", slice_, slice_values, move_taken, SLICE),
     Operator("Pad", "opaque", pad, None, move_first, PAD),
     Operator("CenterCropPad", "opaque", center_crop_pad, cost=move_first),

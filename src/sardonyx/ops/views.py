@@ -10,7 +10,7 @@ from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, objects
-from sardonyx.ops.lowerings.views import EXPAND, RELABEL, SHAPE, SIZE, TILE, TRANSPOSE
+from sardonyx.ops.lowerings.views import EXPAND, RELABEL, RESHAPE, SHAPE, SIZE, TILE, TRANSPOSE
 from sardonyx.ops.plain import free, move_first
 from sardonyx.sizes import Expr, Size, at_least, exact_div, product
 
@@ -294,7 +294,7 @@ def tile_values(call: Call, output: Facts) -> Values | None:
 
 
 OPERATORS = (
-    Operator("Reshape", "view", reshape, reshaped_values, free, RELABEL),
+    Operator("Reshape", "view", reshape, reshaped_values, free, RESHAPE),
     Operator("Flatten", "view", flatten, reshaped_values, free, RELABEL),
     Operator("Squeeze", "view", squeeze, reshaped_values, free, RELABEL),
     Operator("Unsqueeze", "view", unsqueeze, reshaped_values, free, RELABEL),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from sardonyx.loops.build import maximum, minimum, where
@@ -13,7 +14,7 @@ from sardonyx.ops.lowerings.copying import copy_loops
 from sardonyx.ops.lowerings.parameters import axes_of, length_of, require_size, spread, whole
 from sardonyx.sizes import Size, at_least, max_of, product
 
-__all__ = ["CONCAT", "SLICE"]
+__all__ = ["CONCAT", "SLICE", "SPLIT"]
 
 _Cut: TypeAlias = tuple[Size, Size]  # the first element of an axis that is taken, and the step
 
@@ -92,6 +93,24 @@ def _read_cut(site: Site, dim: Size, start: Expr, end: Expr, step: Expr, taken: 
         return b.index(first), b.index(step)
 
 
+def _split(site: Site, position: Position) -> Expr:
+    b, shape, count = site.b, site.shape(0), len(site.outputs)
+    axis = site.call.axis(site.call.int_attr("axis"), len(shape))
+    sizes = [site.out_shape(output)[axis] for output in range(count)]
+    with b.once():
+        require_equal(site, total(sizes), shape[axis], "the parts and the axis that is split")
+    if site.call.has(1) and site.call.sizes(1) is None:
+        for part, size in enumerate(sizes):
+            require_size(site, whole(site, 1, part), size, f"part {part} of the split")
+    source = list(position)
+    source[axis] = position[axis] + total(sizes[: site.output])
+    return site.read(0, source)
+
+
+def total(sizes: Sequence[Size]) -> Size:
+    return sum(sizes[1:], sizes[0]) if sizes else 0
+
+
 def _concat(site: Site) -> None:
     """One copy for each input, into its place."""
     out = site.out_shape()
@@ -113,4 +132,5 @@ def _concat(site: Site) -> None:
 
 
 SLICE = Element(_slice, weight=0)
+SPLIT = Element(_split, weight=0)
 CONCAT = Nest(_concat, reads_once=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from sardonyx.loops.build import where
+from sardonyx.loops.build import cast, where
 from sardonyx.loops.index import remainder
 from sardonyx.loops.nodes import Expr, apply
 from sardonyx.ops.lowering import Element, Nest, Position, Relabel, Site, broadcast_position
 from sardonyx.ops.lowerings.checks import require_equal
+from sardonyx.ops.lowerings.generating import number
 from sardonyx.ops.lowerings.parameters import length_of, require_size, whole
 from sardonyx.sizes import Size, product
 
 __all__ = [
     "DEPTH_TO_SPACE",
+    "DROPOUT",
     "EXPAND",
     "RELABEL",
+    "RESHAPE",
     "SHAPE",
     "SIZE",
     "SPACE_TO_DEPTH",
@@ -21,8 +24,45 @@ __all__ = [
     "TRANSPOSE",
 ]
 
-RELABEL = Relabel()
 MAX_UNROLLED = 8  # a block's columns that are written out one by one
+
+
+def _check_count(site: Site) -> None:
+    """Symbolic sizes may turn out not to fit: an axis to squeeze that is not 1, say."""
+    before, after = product(site.shape(0)), product(site.out_shape())
+    require_equal(site, before, after, "the numbers of elements before and after")
+
+
+def _check_reshape(site: Site) -> None:
+    _check_count(site)
+    if site.call.version < 5 or site.call.vector(1) is not None:
+        return
+    b, shape, inferred = site.b, site.shape(0), site.b.size(0)
+    copies = not site.call.int_attr("allowzero")
+    for axis, size in enumerate(site.out_shape()):
+        target = whole(site, 1, axis)
+        hole = b.let(apply("eq", target, -1))
+        inferred = b.let(inferred + cast(hole, "i64"))
+        b.fail_if(inferred > 1, "the shape has {value} entries of -1", inferred)
+        found = where(hole, b.size(size), target)
+        if copies and axis < len(shape):
+            found = where(apply("eq", target, 0), b.size(shape[axis]), found)
+        require_size(site, b.let(found), size, f"axis {axis} of the shape")
+
+
+def _dropout(site: Site, position: Position) -> Expr:
+    """Nothing is dropped, but for training; the mask says so."""
+    call = site.call
+    if call.version < 7 and not call.int_attr("is_test"):
+        site.refuse("this Dropout trains")
+    if call.version >= 12 and call.has(2) and call.scalar(2) is not False:
+        site.refuse("whether this Dropout trains is not known before it runs")
+    if call.version >= 12 and call.has(1):
+        with site.b.once():
+            ratio = site.operand(1, (0,) * len(site.shape(1)))
+            inside = (ratio >= 0) & (ratio < 1)
+            site.b.fail_if(~inside, "the ratio, about {value}, is outside 0 … 1", ratio)
+    return number(1, site.out_dtype(1)) if site.output else site.read(0, position)
 
 
 def _transpose(site: Site, position: Position) -> Expr:
@@ -102,10 +142,13 @@ def _space_to_depth(site: Site) -> None:
     height, width = site.out_shape()[2:]
     require_equal(site, height * block, rows, "rows and the blocks' rows")
     require_equal(site, width * block, columns, "columns and the blocks' columns")
+    columns_first = site.call.str_attr("mode", "DCR") == "CRD"
     extents = (batch, block, block, channels, height)
     with b.parallel(extents, width * 4) as (n, dy, dx, c, y), b.loop(width, "vector") as x:
-        target = (n, (dy * block + dx) * channels + c, y, x)
-        site.store(target, site.read(0, (n, c, y * block + dy, x * block + dx)))
+        inside = dy * block + dx
+        channel = c * block * block + inside if columns_first else inside * channels + c
+        source = (n, c, y * block + dy, x * block + dx)
+        site.store((n, channel, y, x), site.read(0, source))
 
 
 # Sizes as data
@@ -122,6 +165,9 @@ def _size(site: Site, position: Position) -> Expr:
     return site.b.size(product(site.shape(0)))
 
 
+RELABEL = Relabel(_check_count)
+RESHAPE = Relabel(_check_reshape)
+DROPOUT = Element(_dropout, weight=0, pointwise=True)
 TRANSPOSE = Element(_transpose, weight=0)
 EXPAND = Element(_expand, weight=0)
 TILE = Element(_tile, weight=1)
