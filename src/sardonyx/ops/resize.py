@@ -13,6 +13,9 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings.resizing import RESIZE, UPSAMPLE
+from sardonyx.ops.lowerings.views import DEPTH_TO_SPACE, SPACE_TO_DEPTH
+from sardonyx.ops.lowerings.sampling import AFFINE_GRID, GRID_SAMPLE
 from sardonyx.ops.plain import move_first
 from sardonyx.sizes import Expr, Ratio, Size, quotient
 
@@ -246,12 +249,12 @@ def image_decoder(call: Call) -> list[Facts]:
 
 
 OPERATORS = (
-    Operator("Upsample", "opaque", upsample, cost=sampling_cost),
-    Operator("Resize", "opaque", upsample, cost=sampling_cost, until=10),
-    Operator("Resize", "opaque", resize, cost=sampling_cost, since=11),
-    Operator("GridSample", "opaque", grid_sample, cost=grid_cost),
-    Operator("AffineGrid", "opaque", affine_grid, cost=affine_cost),
-    Operator("DepthToSpace", "view", depth_to_space, cost=move_first),
-    Operator("SpaceToDepth", "view", space_to_depth, cost=move_first),
+    Operator("Upsample", "opaque", upsample, cost=sampling_cost, lower=UPSAMPLE),
+    Operator("Resize", "opaque", upsample, cost=sampling_cost, lower=UPSAMPLE, until=10),
+    Operator("Resize", "opaque", resize, cost=sampling_cost, lower=RESIZE, since=11),
+    Operator("GridSample", "opaque", grid_sample, cost=grid_cost, lower=GRID_SAMPLE),
+    Operator("AffineGrid", "opaque", affine_grid, cost=affine_cost, lower=AFFINE_GRID),
+    Operator("DepthToSpace", "view", depth_to_space, None, move_first, DEPTH_TO_SPACE),
+    Operator("SpaceToDepth", "view", space_to_depth, None, move_first, SPACE_TO_DEPTH),
     Operator("ImageDecoder", "opaque", image_decoder),
 )

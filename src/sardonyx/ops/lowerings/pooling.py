@@ -232,7 +232,7 @@ def _max_unpool(site: Site) -> None:
     for a, c in zip(shape, site.shape(1), strict=True):
         check_same(b, a, c, "a dimension of X is {value}, but that of I is {limit}")
     if call.has(2) and call.value(2) is None:
-        site.refuse("the output_shape of MaxUnpool is not known before it runs")
+        _check_output_shape(site)
     window = read_window(call, len(shape) - 2, None)
     natural = (*shape[:2], *window.spread(shape[2:], (0,) * (len(shape) - 2)))
     size = product(natural)
@@ -255,6 +255,17 @@ def _max_unpool(site: Site) -> None:
         with b.when(inside):
             b.set(value, cast(b.load(spread, flatten(at, natural)), value.dtype))
         site.store(at, value)
+
+
+def _check_output_shape(site: Site) -> None:
+    """A shape that only the run knows must be the one that was declared."""
+    b = site.b
+    for axis, dim in enumerate(site.out_shape()):
+        if dim == site.call.fresh(axis):
+            site.refuse("the output_shape of MaxUnpool is not known before it runs")
+        found = b.let(site.read(2, (axis,)))
+        reason = "output_shape has {value} where the model declares {limit}"
+        b.fail_if(apply("ne", found, b.size(dim)), reason, found, b.size(dim))
 
 
 MAX_POOL = Nest(_max_pool)

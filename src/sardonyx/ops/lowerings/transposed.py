@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from sardonyx.loops.build import Builder
+from sardonyx.loops.build import Builder, maximum
 from sardonyx.loops.index import flatten
 from sardonyx.loops.nodes import Expr, apply, const
 from sardonyx.ops.call import Call
@@ -186,24 +186,41 @@ def _by_pixel(site: Site, axes: tuple[Spread, ...], groups: int, terms: Terms) -
 def _col2im(site: Site, position: Position) -> Expr:
     """Every place of the image is the sum of the blocks that cover it."""
     b, call = site.b, site.call
-    image, block = call.vector(1), call.integers(2)
-    if image is None or block is None:
-        site.refuse("the image and the block of Col2Im are not known before it runs")
-    if len(block) != len(image) or min(block, default=1) < 1:
-        site.refuse(f"a block of {block} does not fit an image of rank {len(image)}")
-    window = read_window(call, len(image), tuple(block))
-    blocks = window.slide(call, tuple(image))
     batch, channel, *space = position
+    image = site.out_shape()[2:]
+    if any(side == call.fresh(axis + 2) for axis, side in enumerate(image)):
+        site.refuse("the size of the image is not known before it runs")
+    for axis, side in enumerate(image if call.vector(1) is None else ()):
+        found = "image_shape has {value} where the model declares {limit}"
+        check_same(b, b.index(site.read(1, (axis,))), side, found)
+    block = _block(site, len(image))
+    window = read_window(call, len(image), block)
+    blocks = window.slide(call, image)
     columns = "the input has {value} columns, where {limit} blocks cover the image"
     check_same(b, site.shape(0)[2], product(blocks), columns)
     rows = "the input has {value} rows, where {limit} are blocks of every channel"
     check_same(b, site.shape(0)[1], site.out_shape()[1] * product(block), rows)
     total = b.local(const(0, sum_dtype(site.dtype(0))))
-    spreads = _spreads(window, blocks, tuple(image), window.begins)
+    spreads = _spreads(window, blocks, image, window.begins)
     with reaching(b, spreads, space) as (taps, places):
         row = channel * product(block) + flatten(taps, block)
         b.set(total, total + site.operand(0, (batch, row, flatten(places, blocks))))
     return total
+
+
+def _block(site: Site, rank: int) -> Shape:
+    """The sides of a block, which may be data."""
+    b, known = site.b, site.call.integers(2)
+    if known is not None and (len(known) != rank or min(known, default=1) < 1):
+        site.refuse(f"a block of {known} does not fit an image of rank {rank}")
+    if known is not None:
+        return tuple(known)
+    sides = []
+    for axis in range(rank):
+        side = b.let(site.read(2, (axis,)))
+        b.fail_if(side < 1, "a block has a side of {value}", side)
+        sides.append(b.index(maximum(side, 1), 2**31))
+    return tuple(sides)
 
 
 CONV_TRANSPOSE = Nest(_conv_transpose)

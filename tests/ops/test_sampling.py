@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.channels_last import agree_channels_last
+from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
+
+import sardonyx as sx
+from sardonyx.errors import RunError
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def grid(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Coordinates on both sides of the image's edges."""
+    return (RNG.random(shape) * 3 - 1.5).astype(dtype)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("aligned", [0, 1])
+def test_grid(mode: str, padding: str, aligned: int) -> None:
+    attributes = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
+    agree(Case("GridSample", [normal(2, 2, 4, 5), grid(2, 3, 4, 2)], attributes))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_grid_of_other_ranks(mode: str) -> None:
+    agree(Case("GridSample", [normal(1, 2, 3, 4, 5), grid(1, 2, 3, 2, 3)], {"mode": mode}))
+    agree(Case("GridSample", [normal(1, 2, 6), grid(1, 5, 1)], {"mode": mode}))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+def test_grid_of_opset_16(mode: str) -> None:
+    agree(Case("GridSample", [normal(1, 2, 4, 5), grid(1, 3, 2, 2)], {"mode": mode}, opset=16))
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_far_away(padding: str) -> None:
+    places = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0, 1, -1], np.float32)
+    attributes = {"padding_mode": padding}
+    agree(Case("GridSample", [normal(1, 1, 4, 5), places.reshape(1, 2, 2, 2)], attributes))
+
+
+def test_grid_symbolic() -> None:
+    agree(Case("GridSample", [normal(2, 3, 4, 5), grid(2, 3, 4, 2)], symbolic=True))
+    agree(Case("GridSample", [normal(1, 3, 0, 5), grid(1, 3, 4, 2)], symbolic=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_grid_types(dtype: Any) -> None:
+    agree(Case("GridSample", [normal(1, 2, 4, 5, dtype=dtype), grid(1, 3, 3, 2, dtype=dtype)]))
+
+
+def test_grid_with_channels_last() -> None:
+    agree_channels_last(Case("GridSample", [normal(1, 3, 4, 5), grid(1, 3, 2, 2)]))
+
+
+@pytest.mark.parametrize("size", [[2, 1, 3, 4], [1, 1, 1, 5], [2, 1, 2, 3, 4]])
+@pytest.mark.parametrize("aligned", [0, 1])
+def test_affine_grid(size: list[int], aligned: int) -> None:
+    rank = len(size) - 2
+    inputs = [normal(size[0], rank, rank + 1), np.array(size, np.int64)]
+    agree(Case("AffineGrid", inputs, {"align_corners": aligned}, constants=frozenset({1})))
+
+
+def failure(case: Case) -> None:
+    model = sx.load(case.model())
+    with pytest.raises(RunError):
+        run_reference(model, case.feeds())
+    with pytest.raises(RunError):
+        run_compiled(model, plan_of(model), case.feeds())
+
+
+def test_batches_that_differ() -> None:
+    failure(Case("GridSample", [normal(2, 3, 4, 5), grid(1, 3, 4, 2)], symbolic=True))
