@@ -88,6 +88,17 @@ def test_softmaxes_of_other_floats(op: str, dtype: type) -> None:
     agree(Case(op, [normal(3, 9, dtype=dtype)]))
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_float16_is_rounded_at_every_step(op: str) -> None:
+    """As the official cases are: bit by bit what the reference backend says."""
+    x = np.random.default_rng(4).standard_normal((8, 50)).astype(np.float16)
+    case = Case(op, [x])
+    model = sx.load(case.model())
+    (expected,) = run_reference(model, case.feeds())
+    (got,) = run_compiled(model, plan_of(model), case.feeds())
+    np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (4, 1), (3, 0), (0, 3)], ids=str)
 def test_softmaxes_of_little_or_nothing(shape: tuple[int, ...]) -> None:
     for op in SOFTMAXES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sardonyx.loops.build import where
+from sardonyx.loops.build import cast, where
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.ops.lowering import Nest, Position, Site
 from sardonyx.ops.lowerings.folding import Cell, Folding, memory_order
@@ -44,6 +44,19 @@ def _reader(site: Site) -> Callable[[Position], Expr]:
     return lambda position: site.operand(0, position)
 
 
+def _rounded(site: Site, value: Expr) -> Expr:
+    """Softmaxes of float16 round every step, as the official cases do; see docs/numerics.md."""
+    return cast(cast(value, "f16"), "f32") if site.dtype(0) == "f16" else value
+
+
+def _shifted(site: Site, top: Cell, at: Position) -> Expr:
+    return _rounded(site, site.operand(0, at) - top.get())
+
+
+def _exponential(site: Site, top: Cell, at: Position) -> Expr:
+    return _rounded(site, apply("exp", _shifted(site, top, at)))
+
+
 def _softmax(site: Site) -> None:
     folding, dtype, b = _folding(site), _dtype(site), site.b
     with folding.sets(work=EXP_WORK):
@@ -65,21 +78,21 @@ def _normalize(site: Site, folding: Folding, top: Cell, row: str | None) -> None
     """Write the exponentials divided by their sum; they are kept in the row between, if there is one."""
     b, dtype = site.b, _dtype(site)
 
-    def exponential(at: Position) -> Expr:
-        return b.let(apply("exp", site.operand(0, at) - top.get()))
-
     def add(total: Expr, at: Position) -> Expr:
-        made = exponential(at)
+        made = b.let(_exponential(site, top, at))
         if row is not None:
             b.put(row, folding.flat(at), made)
         return total + made
 
     total = folding.fold(const(0, dtype), add)
-    share = folding.derive(dtype, lambda at: 1 / total.get())
+    divides = site.dtype(0) == "f16"
+    part = folding.derive(
+        dtype, lambda at: _rounded(site, total.get()) if divides else 1 / total.get()
+    )
 
     def store(at: Position) -> None:
-        made = exponential(at) if row is None else b.element(row, folding.flat(at))
-        site.store(at, made * share.get())
+        made = b.element(row, folding.flat(at)) if row else _exponential(site, top, at)
+        site.store(at, made / part.get() if divides else made * part.get())
 
     folding.each(store)
 
@@ -88,11 +101,11 @@ def _log_softmax(site: Site) -> None:
     folding, dtype = _folding(site), _dtype(site)
     with folding.sets(work=EXP_WORK):
         top = largest(folding, _reader(site), dtype)
-        total = folding.fold(
-            const(0, dtype), lambda sum_, at: sum_ + apply("exp", site.operand(0, at) - top.get())
+        total = folding.fold(const(0, dtype), lambda sum_, at: sum_ + _exponential(site, top, at))
+        log = folding.derive(
+            dtype, lambda at: _rounded(site, apply("log", _rounded(site, total.get())))
         )
-        log = folding.derive(dtype, lambda at: apply("log", total.get()))
-        folding.each(lambda at: site.store(at, site.operand(0, at) - top.get() - log.get()))
+        folding.each(lambda at: site.store(at, _shifted(site, top, at) - log.get()))
 
 
 def _hardmax(site: Site) -> None:
