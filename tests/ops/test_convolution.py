@@ -183,3 +183,76 @@ def test_blocks_to_image(image: list[int], block: list[int], attributes: dict[st
 def test_blocks_that_do_not_cover_the_image() -> None:
     inputs = [normal(1, 4, 5), np.array([4, 4]), np.array([2, 2])]
     failure(Case("Col2Im", inputs, constants=frozenset({1, 2}), symbolic=True))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "spread", "mask"),
+    [
+        ({}, 1, False),
+        ({"pads": [1, 1, 0, 1], "strides": [2, 1]}, 1, True),
+        ({"group": 2, "offset_group": 2, "dilations": [1, 2]}, 2, True),
+    ],
+)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_deformed(attributes: dict[str, Any], spread: int, mask: bool, symbolic: bool) -> None:
+    groups = attributes.get("group", 1)
+    x, w = normal(1, 4, 5, 6), normal(4, 4 // groups, 2, 2)
+    plain = run_reference(sx.load(Case("Conv", [x, w], _plain(attributes)).model()), _feeds(x, w))
+    space = plain[0].shape[2:]
+    inputs = [x, w, normal(1, spread * 8, *space), normal(4)]
+    inputs += [normal(1, spread * 4, *space)] if mask else []
+    known = frozenset({1, 3}) if symbolic else frozenset[int]()
+    case = Case("DeformConv", inputs, attributes, constants=known, symbolic=symbolic)
+    agree(case)
+    if not symbolic:
+        agree_channels_last(case)
+
+
+def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name != "offset_group"}
+
+
+def _feeds(x: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
+    return {"x0": x, "x1": w}
+
+
+def test_taps_that_wander_off() -> None:
+    offset = np.full((1, 8, 2, 2), 0.5, np.float32)
+    offset[0, 0] = [[np.nan, np.inf], [-np.inf, 1e30]]
+    agree(Case("DeformConv", [normal(1, 1, 3, 3), normal(1, 1, 2, 2), offset]))
+
+
+@pytest.mark.parametrize("length", [1, 2, 9])
+@pytest.mark.parametrize("past", [False, True])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_causal(length: int, past: bool, activation: str, symbolic: bool) -> None:
+    inputs = [normal(2, 3, length), normal(3, 1, 4), normal(3), normal(2, 3, 3) if past else None]
+    known = frozenset({1, 2}) if symbolic else frozenset[int]()
+    attributes = {"activation": activation}
+    agree(
+        Case(
+            "CausalConvWithState",
+            inputs if past else inputs[:3],
+            attributes,
+            outputs=2,
+            constants=known,
+            symbolic=symbolic,
+        )
+    )
+
+
+def test_causal_of_small_floats_and_one_tap() -> None:
+    half = [normal(1, 2, 5, dtype=np.float16), normal(2, 1, 3, dtype=np.float16)]
+    agree(Case("CausalConvWithState", half, {"activation": "swish"}, outputs=2))
+    agree(Case("CausalConvWithState", [normal(1, 2, 5), normal(2, 1, 1)], outputs=2))
+
+
+def test_causal_state_that_does_not_fit() -> None:
+    inputs = [normal(1, 2, 5), normal(2, 1, 3), None, normal(1, 2, 3)]
+    failure(Case("CausalConvWithState", inputs, outputs=2, symbolic=True))
+
+
+def test_offsets_that_do_not_fit() -> None:
+    inputs = [normal(1, 2, 3, 3), normal(1, 2, 2, 2), normal(1, 6, 2, 2)]
+    failure(Case("DeformConv", inputs, symbolic=True))

@@ -80,3 +80,69 @@ def failure(case: Case) -> None:
 
 def test_batches_that_differ() -> None:
     failure(Case("GridSample", [normal(2, 3, 4, 5), grid(1, 3, 4, 2)], symbolic=True))
+
+
+REGIONS = np.array(
+    [[0, 0, 6, 5], [1.5, 2, 4, 4.5], [-3, -2, 2, 2], [2, 2, 2, 2], [4, 4, 12, 12]], np.float32
+)
+IMAGES = np.array([0, 1, 1, 0, 1], np.int64)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize("opset", [10, 16])
+def test_roi_align(mode: str, ratio: int, opset: int) -> None:
+    attributes = {
+        "mode": mode,
+        "sampling_ratio": ratio,
+        "output_height": 2,
+        "output_width": 3,
+        "spatial_scale": 0.75,
+    }
+    agree(Case("RoiAlign", [normal(2, 2, 6, 7), REGIONS, IMAGES], attributes, opset=opset))
+
+
+@pytest.mark.parametrize("kind", ["half_pixel", "output_half_pixel"])
+def test_roi_align_of_unknown_sizes(kind: str) -> None:
+    attributes = {"output_height": 2, "output_width": 2, "coordinate_transformation_mode": kind}
+    inputs = [normal(2, 3, 6, 7), REGIONS, IMAGES]
+    agree(Case("RoiAlign", inputs, attributes, symbolic=True))
+    agree(Case("RoiAlign", [inputs[0], REGIONS[:0], IMAGES[:0]], attributes, symbolic=True))
+
+
+@pytest.mark.parametrize("image", [-1, 2])
+def test_roi_of_no_image(image: int) -> None:
+    images = IMAGES.copy()
+    images[3] = image
+    failure(Case("RoiAlign", [normal(2, 2, 6, 7), REGIONS, images]))
+
+
+@pytest.mark.parametrize("corner", [np.nan, np.inf])
+def test_roi_that_is_not_finite(corner: float) -> None:
+    regions = REGIONS.copy()
+    regions[2, 1] = corner
+    failure(Case("RoiAlign", [normal(2, 2, 6, 7), regions, IMAGES]))
+
+
+def test_roi_of_absurd_size() -> None:
+    regions = REGIONS.copy()
+    regions[2, 3] = 1e30
+    case = Case("RoiAlign", [normal(2, 2, 6, 7), regions, IMAGES])
+    model = sx.load(case.model())
+    with pytest.raises(RunError, match="samples"):
+        run_compiled(model, plan_of(model), case.feeds())
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_max_roi_pool(scale: float, symbolic: bool) -> None:
+    regions = np.concatenate([IMAGES[:, None].astype(np.float32), REGIONS], 1)
+    attributes = {"pooled_shape": [2, 3], "spatial_scale": scale}
+    agree(Case("MaxRoiPool", [normal(2, 2, 6, 7), regions], attributes, symbolic=symbolic))
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, -1), (0, 2), (2, np.nan), (3, np.inf)])
+def test_max_roi_pool_outside(place: int, value: float) -> None:
+    regions = np.array([[1, 0, 0, 4, 4]], np.float32)
+    regions[0, place] = value
+    failure(Case("MaxRoiPool", [normal(2, 2, 6, 7), regions], {"pooled_shape": [2, 2]}))

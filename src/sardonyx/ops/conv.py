@@ -10,6 +10,7 @@ from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator, ShapeRule
 from sardonyx.ops.facts import Facts, Shape
 from sardonyx.ops.lowerings.convolution import CONV, CONV_INTEGER
+from sardonyx.ops.lowerings.deformed import CAUSAL_CONV, DEFORM_CONV
 from sardonyx.ops.lowerings.transposed import COL2IM, CONV_TRANSPOSE
 from sardonyx.ops.plain import flops_per_input
 from sardonyx.ops.window import read_window
@@ -155,7 +156,11 @@ OPERATORS = (
     Operator(
         "ConvTranspose", "contraction", conv_transpose, cost=transpose_cost, lower=CONV_TRANSPOSE
     ),
-    Operator("DeformConv", "contraction", deform_conv, cost=partial(conv_cost, 1)),
-    Operator("CausalConvWithState", "contraction", causal_conv, cost=causal_cost),
+    Operator(
+        "DeformConv", "contraction", deform_conv, cost=partial(conv_cost, 1), lower=DEFORM_CONV
+    ),
+    Operator(
+        "CausalConvWithState", "contraction", causal_conv, cost=causal_cost, lower=CAUSAL_CONV
+    ),
     Operator("Col2Im", "opaque", col2im, cost=flops_per_input(1), lower=COL2IM),
 )

@@ -17,6 +17,7 @@ from sardonyx.ops.lowerings.pooling import (
     MAX_POOL,
     MAX_UNPOOL,
 )
+from sardonyx.ops.lowerings.regions import MAX_ROI_POOL, ROI_ALIGN
 from sardonyx.ops.plain import data_decides, flops_per_input, move_all
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import product
@@ -114,6 +115,6 @@ OPERATORS = (
         "GlobalMaxPool", "reduction", global_pool, cost=flops_per_input(1), lower=GLOBAL_MAX_POOL
     ),
     Operator("MaxUnpool", "opaque", max_unpool, cost=move_all, lower=MAX_UNPOOL),
-    Operator("RoiAlign", "opaque", roi_align, cost=roi_align_cost),
-    Operator("MaxRoiPool", "opaque", max_roi_pool, cost=data_decides),
+    Operator("RoiAlign", "opaque", roi_align, cost=roi_align_cost, lower=ROI_ALIGN),
+    Operator("MaxRoiPool", "opaque", max_roi_pool, cost=data_decides, lower=MAX_ROI_POOL),
 )
