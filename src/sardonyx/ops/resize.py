@@ -14,8 +14,8 @@ from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
 from sardonyx.ops.lowerings.resizing import RESIZE, UPSAMPLE
-from sardonyx.ops.lowerings.views import DEPTH_TO_SPACE, SPACE_TO_DEPTH
 from sardonyx.ops.lowerings.sampling import AFFINE_GRID, GRID_SAMPLE
+from sardonyx.ops.lowerings.views import DEPTH_TO_SPACE, SPACE_TO_DEPTH
 from sardonyx.ops.plain import move_first
 from sardonyx.sizes import Expr, Ratio, Size, quotient
 
