@@ -10,6 +10,8 @@ from sardonyx.sizes import Size, at_least, ceil_div, max_of, min_of
 
 __all__ = ["bound_position", "pad_plan", "slice_length", "slice_plan", "slice_range"]
 
+FAR = (1 << 31) - 1  # past the end of any dimension
+
 
 def slice_plan(call: Call, rank: int) -> list[tuple[int, Any, Any, Any]] | None:
     """(axis, start, end, step) for each sliced axis; None when the axes are not known."""
@@ -48,9 +50,14 @@ def slice_range(dim: int, start: int, end: int, step: int) -> range:
 
 
 def bound_position(bound: Size, dim: Size) -> Size | None:
-    """A bound counted from the front; negative ones count from the back. None: sign unknown."""
+    """A bound counted from the front; negative ones count from the back. None: sign unknown.
+
+    Exporters write "to the end" and "from the front" as the ends of int32 or int64.
+    """
+    if isinstance(bound, int) and abs(bound) >= FAR:
+        return dim if bound > 0 else 0
     if at_least(bound, 0):
-        return dim if isinstance(bound, int) and bound >= (1 << 31) - 1 else bound
+        return bound
     return bound + dim if at_least(-1, bound) else None
 
 
