@@ -6,10 +6,11 @@ from sardonyx.loops.build import cast, maximum, where
 from sardonyx.loops.nodes import Const, Dtype, Expr, apply, const
 from sardonyx.loops.operations import FLOATS, SMALL_FLOATS
 from sardonyx.ops.lowering import Element, Nest, Position, Site
+from sardonyx.ops.lowerings.checks import require_equal
 from sardonyx.ops.lowerings.copying import COST
 from sardonyx.ops.lowerings.parameters import require_size, whole
 from sardonyx.sizes import Expr as SizeExpr
-from sardonyx.sizes import at_least
+from sardonyx.sizes import at_least, product
 
 __all__ = ["CONSTANT_OF_SHAPE", "EYE_LIKE", "ONE_HOT", "RANGE", "TRILU", "number"]
 
@@ -83,8 +84,7 @@ def _trilu(site: Site, position: Position) -> Expr:
 def _one_hot(site: Site) -> None:
     b, out = site.b, site.out_shape()
     axis = site.call.axis(site.call.int_attr("axis", -1), len(out))
-    if site.shape(2) != (2,):
-        site.refuse("whether values holds two elements is not known before it runs")
+    require_equal(site, product(site.shape(2)), 2, "the elements of values and off and on")
     depth = b.size(out[axis])
     require_size(site, whole(site, 1), out[axis], "depth")
     if not at_least(out[axis], 1):
@@ -104,7 +104,8 @@ def _one_hot(site: Site) -> None:
 
 
 CONSTANT_OF_SHAPE = Element(_constant_of_shape, weight=0)
-EYE_LIKE = Element(_eye_like, weight=1)
-RANGE = Element(_range, weight=1)
+# Cheaper to make than to load.
+EYE_LIKE = Element(_eye_like, weight=0)
+RANGE = Element(_range, weight=0)
 TRILU = Element(_trilu, weight=1, pointwise=True)
 ONE_HOT = Nest(_one_hot)
