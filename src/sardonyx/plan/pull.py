@@ -66,6 +66,7 @@ class Pull:
         self._stored = stored
 
     def read(self, value: ir.Value, position: Position) -> Expr:
+        position = self._plain(value, position)
         key = (value, position)
         for scope in reversed(self.b.scopes):
             if key in scope:
@@ -78,7 +79,17 @@ class Pull:
 
     def seed(self, value: ir.Value, position: Position, expression: Expr) -> None:
         """What a value is at a position, before it was stored anywhere."""
+        position = self._plain(value, position)
         self.b.scopes[-1][(value, position)] = self.b.let(expression)
+
+    def seeded(self, value: ir.Value, position: Position) -> Expr:
+        """What `seed` said in this block."""
+        return self.b.scopes[-1][(value, self._plain(value, position))]
+
+    def _plain(self, value: ir.Value, position: Position) -> Position:
+        """The position with 0 along axes of size 1, so that equal positions look equal."""
+        shape = self.graph.shape(value)
+        return tuple(0 if size == 1 else at for at, size in zip(position, shape, strict=True))
 
     def site(self, work: Work, **more: Any) -> Site:
         def read(index: int, position: Position) -> Expr:

@@ -158,7 +158,7 @@ class Writer:
                 element = self.pull.compute(work, result, position)
             self.pull.seed(result, position, element)
             value = result
-        self.put(value, position, self.b.scopes[-1][(value, position)])
+        self.put(value, position, self.pull.seeded(value, position))
 
     def site(self, group: Group) -> Site:
         def store(output: int, position: Position, element: Expr) -> None:
