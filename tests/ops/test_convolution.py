@@ -74,6 +74,21 @@ def test_integers(zero_points: tuple[Any, ...]) -> None:
     agree_channels_last(Case("ConvInteger", [x, w, *points], {"strides": [2, 1]}))
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_quantized(kind: Any, channels: int) -> None:
+    ends = np.iinfo(kind)
+    x = RNG.integers(ends.min, ends.max, (1, 2, 5, 6)).astype(kind)
+    w = RNG.integers(ends.min, ends.max, (3, 2, 3, 2)).astype(kind)
+    scales = (RNG.random(channels) * 0.01 + 0.01).astype(np.float32)
+    zeros = RNG.integers(0, 5, channels).astype(kind)
+    bias = RNG.integers(-500, 500, 3).astype(np.int32)
+    one, zero = np.array(0.02, np.float32), np.array(3, kind)
+    inputs = [x, one, zero, w, scales, zeros, np.array(0.5, np.float32), zero, bias]
+    agree(Case("QLinearConv", inputs, {"pads": [1, 1, 1, 0]}))
+    agree_channels_last(Case("QLinearConv", inputs, {"strides": [2, 1]}))
+
+
 def failure(case: Case) -> None:
     """Reference backend and compiled code both refuse."""
     model = sx.load(case.model())

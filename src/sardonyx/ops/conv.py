@@ -9,7 +9,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator, ShapeRule
 from sardonyx.ops.facts import Facts, Shape
-from sardonyx.ops.lowerings.convolution import CONV, CONV_INTEGER
+from sardonyx.ops.lowerings.convolution import CONV, CONV_INTEGER, QLINEAR_CONV
 from sardonyx.ops.lowerings.deformed import CAUSAL_CONV, DEFORM_CONV
 from sardonyx.ops.lowerings.transposed import COL2IM, CONV_TRANSPOSE
 from sardonyx.ops.plain import flops_per_input
@@ -152,7 +152,9 @@ OPERATORS = (
     Operator(
         "ConvInteger", "contraction", convolution(1), cost=partial(conv_cost, 1), lower=CONV_INTEGER
     ),
-    Operator("QLinearConv", "contraction", convolution(3), cost=partial(conv_cost, 3)),
+    Operator(
+        "QLinearConv", "contraction", convolution(3), cost=partial(conv_cost, 3), lower=QLINEAR_CONV
+    ),
     Operator(
         "ConvTranspose", "contraction", conv_transpose, cost=transpose_cost, lower=CONV_TRANSPOSE
     ),

@@ -1,4 +1,4 @@
-"""Convolutions as loops: Conv and ConvInteger.
+"""Convolutions as loops: Conv, ConvInteger and QLinearConv.
 
     parallel over rows of one output channel           (NCHW)
       total[lane] = 0
@@ -19,17 +19,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
-from sardonyx.loops.build import cast
+from sardonyx.loops.build import cast, maximum, minimum, where
 from sardonyx.loops.index import flatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
-from sardonyx.ops.lowering import Convolution, Nest, Position, Site, Window, computed
+from sardonyx.ops.lowering import Convolution, Nest, Position, Site, Window
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.ops.lowerings.windows import Axis, Lanes, axes_of, check_room, check_same, taps
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import Size, exact_div, product
 
-__all__ = ["CONV", "CONV_INTEGER", "Terms", "bias_of", "check_groups", "turned_weights"]
+__all__ = [
+    "CONV",
+    "CONV_INTEGER",
+    "QLINEAR_CONV",
+    "Terms",
+    "bias_of",
+    "check_groups",
+    "turned_weights",
+]
+
+
+Finish: TypeAlias = Callable[[Position, Expr], Expr]
 
 
 @dataclass(frozen=True)
@@ -39,7 +51,7 @@ class Terms:
     dtype: Dtype
     pixel: Callable[[Position], Expr]
     weight: Callable[[Position], Expr]
-    finish: Callable[[Position, Expr], Expr]
+    finish: Finish
 
 
 def describe(site: Site) -> Window:
@@ -69,7 +81,7 @@ def check_groups(site: Site, channels: Size, divided: Size, groups: int) -> None
     b.fail_if(fault, "{value} channels do not divide into {limit} groups", b.size(divided), groups)
 
 
-def bias_of(site: Site, index: int, dtype: Dtype) -> Callable[[Position, Expr], Expr]:
+def bias_of(site: Site, index: int, dtype: Dtype) -> Finish:
     """Adds the bias of the position's channel, where there is one."""
     if not site.call.has(index):
         return lambda position, total: total
@@ -180,26 +192,71 @@ def _conv(site: Site) -> None:
     convolve(site, 1, terms)
 
 
-def zero_point(site: Site, index: int, channel: Size) -> Expr:
-    """An operand's zero point: one for all, or one a channel; 0 where it is left out."""
-    if not site.call.has(index):
-        return const(0, "i32")
+def _one_each(site: Site, index: int) -> bool:
+    """Whether a scale or zero point is a vector with one number an output channel."""
     shape = site.shape(index)
-    one_each = len(shape) == 1 and shape[0] != 1
-    return cast(computed(site.read(index, (channel if one_each else 0,) * len(shape))), "i32")
+    return len(shape) == 1 and shape[0] != 1
+
+
+def _check_parameters(site: Site, *indices: int) -> None:
+    reason = "{value} scales or zero points for {limit} channels"
+    for index in indices:
+        if site.call.has(index) and _one_each(site, index):
+            check_same(site.b, site.shape(index)[0], site.out_shape()[1], reason)
+
+
+def _parameter(site: Site, index: int, channel: Size) -> Expr:
+    at = channel if _one_each(site, index) else 0
+    return site.operand(index, (at,) * len(site.shape(index)))
+
+
+def _integer_terms(
+    site: Site, inputs: tuple[int, int], weights: tuple[int, int], finish: Finish
+) -> Terms:
+    """Exact products in 32 bits, which wrap; padding is x's zero point, so that it adds nothing."""
+
+    def moved(index: int, zero: int, position: Position, channel: Size) -> Expr:
+        value = cast(site.read(index, position), "i32")
+        if not site.call.has(zero):
+            return value
+        return value - cast(_parameter(site, zero, channel), "i32")
+
+    return Terms(
+        "i32",
+        lambda position: moved(*inputs, position, 0),
+        lambda position: moved(*weights, position, position[0]),
+        finish,
+    )
 
 
 def _conv_integer(site: Site) -> None:
-    """Exact in 32 bits, which wrap; padding is x's zero point, so that it adds nothing."""
+    _check_parameters(site, 3)
+    convolve(site, 1, _integer_terms(site, (0, 2), (1, 3), lambda position, total: total))
 
-    def pixel(position: Position) -> Expr:
-        return cast(site.read(0, position), "i32") - zero_point(site, 2, position[1])
 
-    def weight(position: Position) -> Expr:
-        return cast(site.read(1, position), "i32") - zero_point(site, 3, position[0])
+def _qlinear_conv(site: Site) -> None:
+    """Accumulated integers to the output's scale and zero point; rounded half to even, and clipped."""
+    kind = site.out_dtype()
+    if kind not in ("i8", "u8"):
+        site.refuse(f"QLinearConv to {kind} has no native code")
+    low, high = (-128.0, 127.0) if kind == "i8" else (0.0, 255.0)
+    _check_parameters(site, 4, 5)
+    with_bias = bias_of(site, 8, "i32")
 
-    convolve(site, 1, Terms("i32", pixel, weight, lambda position, total: total))
+    def finish(position: Position, total: Expr) -> Expr:
+        channel = position[1]
+        x_scale, w_scale, y_scale = (
+            cast(_parameter(site, index, channel), "f32") for index in (1, 4, 6)
+        )
+        exact = cast(with_bias(position, total), "f32") * ((x_scale * w_scale) / y_scale)
+        rounded = site.b.let(apply("round", cast(exact, "f64")))
+        rounded = where(apply("isnan", rounded), 0, rounded)
+        zero = cast(_parameter(site, 7, channel), "f64")
+        return cast(minimum(maximum(rounded + zero, low), high), kind)
+
+    convolve(site, 3, _integer_terms(site, (0, 2), (3, 5), finish))
 
 
 CONV = Convolution(describe, Nest(_conv))
 CONV_INTEGER = Nest(_conv_integer)
+QLINEAR_CONV = Nest(_qlinear_conv)
