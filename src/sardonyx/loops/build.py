@@ -105,6 +105,9 @@ class Builder:
     def dtype_of(self, buffer: str) -> Dtype:
         return next(one.dtype for one in self._buffers if one.name == buffer)
 
+    def name_of(self, number: int) -> str:
+        return self._buffers[number].name
+
     def number_of(self, buffer: str) -> int:
         return next(n for n, one in enumerate(self._buffers) if one.name == buffer)
 

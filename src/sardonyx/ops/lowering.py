@@ -103,6 +103,7 @@ class Site:
         scratch: Callable[[Dtype, Size], str] | None = None,
         channels_last: bool = False,
         output: int = 0,
+        table: Callable[[npt.NDArray[Any]], str] | None = None,
     ) -> None:
         self.call = call
         self.outputs = outputs
@@ -113,6 +114,7 @@ class Site:
         self._scratch = scratch
         self.channels_last = channels_last
         self.output = output
+        self._table = table
 
     # Shapes and types
 
@@ -163,6 +165,11 @@ class Site:
     def constant(self, index: int) -> npt.NDArray[Any] | None:
         """The elements of an input that is a constant of the model; None where it is not."""
         return None if self._constant is None else self._constant(index)
+
+    def table(self, array: npt.NDArray[Any]) -> str:
+        """A buffer of constants that the lowering brings along, for `b.load`."""
+        assert self._table is not None
+        return self._table(array)
 
     def scratch(self, dtype: Dtype, size: Size) -> str:
         """A buffer of the kernel's own, for `b.load` and `b.store`."""

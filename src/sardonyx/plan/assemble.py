@@ -21,7 +21,15 @@ from sardonyx.plan.plan import (
     Step,
     Tensor,
 )
-from sardonyx.plan.write import Argument, PackedConstant, Reordered, Written, write_reordered
+from sardonyx.plan.write import (
+    DTYPE_NAMES,
+    Argument,
+    PackedConstant,
+    Reordered,
+    Table,
+    Written,
+    write_reordered,
+)
 from sardonyx.sizes import symbols
 
 __all__ = ["assemble"]
@@ -84,6 +92,7 @@ class _Assembly:
         self.numbers: dict[ir.Value, int] = {}
         self.copies: dict[tuple[ir.Value, Order], int] = {}
         self.packed: dict[PackedConstant, int] = {}
+        self.tables: dict[Table, int] = {}
 
     def step(self, group: Group, written: Written) -> None:
         for argument in written.arguments:
@@ -153,11 +162,24 @@ class _Assembly:
             return number
         if isinstance(argument, PackedConstant):
             return self._packed(argument)
+        if isinstance(argument, Table):
+            return self._add_table(argument)
         step = len(self.steps)
         self.spans.append([step, step])
         place = Place("slot", len(self.spans) - 1)
         self.tensors.append(Tensor("", argument.dtype, (argument.size,), (0,), place))
         return len(self.tensors) - 1
+
+    def _add_table(self, table: Table) -> int:
+        if table not in self.tables:
+            array = table.array()
+            place = Place("constant", len(self.constants))
+            self.constants.append(Constant(""))
+            self.arrays.append(array)
+            dtype = DTYPE_NAMES[table.dtype[1:]]
+            self.tensors.append(Tensor("", dtype, (array.size,), (0,), place))
+            self.tables[table] = len(self.tensors) - 1
+        return self.tables[table]
 
     def _packed(self, wanted: PackedConstant) -> int:
         if wanted not in self.packed:

@@ -22,7 +22,7 @@ from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, const
 from sardonyx.ops.lowering import Element, NotNative, Position, Relabel, Site
-from sardonyx.plan.graph import Graph, Work
+from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.plan import Order
 from sardonyx.sizes import Expr as SizeExpr
 from sardonyx.sizes import Size
@@ -51,6 +51,7 @@ class Pull:
     Args:
         buffer: the kernel's buffer for a stored value, with the order of its axes.
         stored: whether a value has bytes of its own.
+        table: the kernel's buffer for constants that a lowering brings along.
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class Pull:
         b: Builder,
         buffer: Callable[[ir.Value], tuple[str, Order]],
         stored: Callable[[ir.Value], bool],
+        table: Callable[[Array], str],
     ) -> None:
         self.graph = graph
         self.b = b
         self._buffer = buffer
         self._stored = stored
+        self._table = table
 
     def read(self, value: ir.Value, position: Position) -> Expr:
         position = self._plain(value, position)
@@ -101,7 +104,9 @@ class Pull:
             value = work.node.inputs[index]
             return None if value is None else self.graph.constants.get(value)
 
-        return Site(work.call, work.outputs, self.b, read, constant=constant, **more)
+        return Site(
+            work.call, work.outputs, self.b, read, constant=constant, table=self._table, **more
+        )
 
     def _expression(self, value: ir.Value, position: Position) -> Expr:
         known = self._known(value, position)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
 import onnx_ir as ir
 
 from sardonyx.loops.build import PARALLEL_GRAIN, Builder
@@ -13,7 +14,7 @@ from sardonyx.loops.index import divides_by_data, flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
 from sardonyx.loops.walk import sizes_of, statements
 from sardonyx.ops.lowering import Convolution, Element, Nest, Position, Product, Relabel, Site
-from sardonyx.plan.graph import Graph
+from sardonyx.plan.graph import Array, Graph
 from sardonyx.plan.group import Group
 from sardonyx.plan.plan import KernelSource, Order, Packing
 from sardonyx.plan.pull import Pull, offset_of
@@ -25,6 +26,7 @@ __all__ = [
     "PackedConstant",
     "Reordered",
     "Scratch",
+    "Table",
     "Writer",
     "Written",
     "value_of",
@@ -65,12 +67,29 @@ class Reordered:
     order: Order
 
 
-Argument: TypeAlias = "ir.Value | Scratch | PackedConstant | Reordered"
+@dataclass(frozen=True)
+class Table:
+    """Constants that a lowering brings along: numpy's name of the type, and the bytes."""
+
+    dtype: str
+    content: bytes
+
+    def array(self) -> Array:
+        return np.frombuffer(self.content, self.dtype)
+
+
+Argument: TypeAlias = "ir.Value | Scratch | PackedConstant | Reordered | Table"
+
+# By numpy's letters and bytes, byte order left out.
+DTYPE_NAMES: dict[str, Dtype] = {
+    "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+    "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "bool",
+}  # fmt: skip
 
 
 def value_of(argument: Argument) -> ir.Value | None:
     """The value of the graph that an argument is made from; scratch memory is made from none."""
-    if isinstance(argument, Scratch):
+    if isinstance(argument, (Scratch, Table)):
         return None
     return argument if isinstance(argument, ir.Value) else argument.value
 
@@ -95,7 +114,7 @@ class Writer:
     arguments: list[Argument] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.pull = Pull(self.graph, self.b, self.source, self.is_stored)
+        self.pull = Pull(self.graph, self.b, self.source, self.is_stored, self.table)
 
     def is_stored(self, value: ir.Value) -> bool:
         return value in self.stored or value not in self.graph.producer
@@ -121,6 +140,15 @@ class Writer:
 
     def scratch(self, dtype: Dtype, size: Size) -> str:
         return self.extra(Scratch(dtype, size), dtype, "scratch")
+
+    def table(self, array: Array) -> str:
+        """A buffer of constants; equal ones are one buffer."""
+        array = np.ascontiguousarray(array)
+        wanted = Table(array.dtype.str, array.tobytes())
+        for number, argument in enumerate(self.arguments):
+            if argument == wanted:
+                return self.b.name_of(number)
+        return self.extra(wanted, DTYPE_NAMES[array.dtype.str[1:]], "in")
 
     def extra(self, argument: Argument, dtype: Dtype, role: Role) -> str:
         """A buffer that is not simply a value of the graph."""

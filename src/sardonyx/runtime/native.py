@@ -234,6 +234,8 @@ class _Memory:
         return [self._result(n) for n in plan.outputs]
 
     def _feed(self, number: int, value: Value) -> None:
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.dtype != object:
             flags = value.flags
             if not (flags.c_contiguous and flags.aligned):
@@ -306,6 +308,8 @@ class _Memory:
         """Keep a reference node's result, and learn the sizes that it decides."""
         model = self._model
         tensor = model.plan.tensors[number]
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
         if isinstance(value, np.ndarray) and tensor.dtype is not None and tensor.shape is not None:
             for size, dim in zip(value.shape, tensor.shape, strict=True):
                 symbol = None if isinstance(dim, int) else dim.lone_symbol

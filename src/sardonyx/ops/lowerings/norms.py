@@ -7,8 +7,12 @@ y = (x - mean) / sqrt(variance + epsilon) * scale + bias
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sardonyx.loops.build import cast, where
 from sardonyx.loops.index import unflatten
@@ -317,11 +321,24 @@ def _batch_norm(site: Site, position: Position) -> Expr:
     else:
         _check_channels(site, shape[1] if len(shape) > 1 else 1, 1, 2, 3, 4)
     value = site.operand(0, position)
+    constants = [site.constant(index) for index in range(1, 5)]
+    if value.dtype == "f32" and len(channel) == 1 and all(one is not None for one in constants):
+        factor, offset = (site.table(array) for array in _folded(constants, _epsilon(site)))
+        return value * site.b.load(factor, channel[0]) + site.b.load(offset, channel[0])
     scale, bias, mean, variance = (
         cast(site.operand(index, channel), value.dtype) for index in range(1, 5)
     )
     a = site.b.let(scale / apply("sqrt", variance + _epsilon(site)))
     return value * a + (bias - mean * a)
+
+
+def _folded(
+    constants: Sequence[npt.NDArray[Any] | None], epsilon: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The factor and the offset of each channel, computed once, in float64."""
+    scale, bias, mean, variance = (np.asarray(one, np.float64).reshape(-1) for one in constants)
+    factor = scale / np.sqrt(variance + epsilon)
+    return factor.astype(np.float32), (bias - mean * factor).astype(np.float32)
 
 
 def _trains(site: Site) -> bool:
