@@ -102,7 +102,7 @@ def plan_of(model: ir.Model) -> Plan:
 
 
 def constants_of(model: ir.Model, plan: Plan) -> list[np.ndarray]:
-    return [np.ascontiguousarray(array) for array in planned(model).constants]
+    return [np.asarray(array, order="C") for array in planned(model).constants]
 
 
 def run_reference(model: ir.Model, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -12,11 +12,13 @@ from sardonyx.plan.group import Group
 from sardonyx.plan.plan import (
     Constant,
     KernelSource,
+    Operand,
     Order,
     Place,
     Plan,
     PlannedNode,
     ReferenceStep,
+    SizeStep,
     Slot,
     Step,
     Tensor,
@@ -26,8 +28,10 @@ from sardonyx.plan.write import (
     Argument,
     PackedConstant,
     Reordered,
+    Scratch,
     Table,
     Written,
+    value_of,
     write_reordered,
 )
 from sardonyx.sizes import symbols
@@ -88,7 +92,8 @@ class _Assembly:
         self.arrays: list[Array] = []
         self.spans: list[list[int]] = []  # of each slot: first and last step
         self.kernels: dict[KernelSource, int] = {}
-        self.steps: list[Step | ReferenceStep] = []
+        self.steps: list[Step | ReferenceStep | SizeStep] = []
+        self.bound = set(graph.shapes.input_symbols)
         self.numbers: dict[ir.Value, int] = {}
         self.copies: dict[tuple[ir.Value, Order], int] = {}
         self.packed: dict[PackedConstant, int] = {}
@@ -103,6 +108,39 @@ class _Assembly:
                 self._reorder(argument)
         names = tuple(work.name for work in (group.root, *group.tail))
         self._call(written, names)
+
+    def _bind_sizes(self, written: Written) -> None:
+        """Steps that find out the sizes which this kernel needs and nothing has told yet."""
+        needed = set(written.kernel.symbols)
+        for argument in written.arguments:
+            value = value_of(argument)
+            if value is not None:
+                for size in self.graph.facts(value).shape or ():
+                    needed |= symbols(size)
+            elif isinstance(argument, Scratch):
+                needed |= symbols(argument.size)
+        at = {work: number for number, work in enumerate(self.graph.works)}
+        missing = {self.graph.decides[name] for name in needed - self.bound}
+        for work in sorted(missing, key=lambda one: at[one]):
+            self._size_step(work)
+
+    def _size_step(self, work: Work) -> None:
+        inputs = [self._operand(value) for value in work.node.inputs]
+        outputs = tuple(facts.shape or () for facts in work.outputs)
+        self.bound.update(name for shape in outputs for size in shape for name in symbols(size))
+        self.steps.append(SizeStep(work.number, tuple(inputs), outputs, work.name))
+
+    def _operand(self, value: ir.Value | None) -> Operand | None:
+        if value is None:
+            return None
+        facts = self.graph.facts(value)
+        assert facts.dtype is not None
+        assert facts.shape is not None
+        small = value in self.graph.sizing or len(facts.shape) <= 1
+        known = value in self.graph.constants or value in self.numbers
+        return Operand(
+            facts.dtype.value, facts.shape, self.number(value) if small and known else None
+        )
 
     def _reorder(self, wanted: Reordered) -> None:
         """A step that copies a value into another order of axes, for all who want that."""
@@ -131,6 +169,9 @@ class _Assembly:
             for value in work.node.outputs
         )
         self.steps.append(ReferenceStep(work.number, reads, writes, work.name))
+        for facts in work.outputs:
+            if facts.kind == "tensor" and facts.dtype in DTYPES:
+                self.bound.update(name for size in facts.shape or () for name in symbols(size))
 
     def number(self, value: ir.Value) -> int:
         """The tensor of a value, which lives at least until the step that is being put in."""

@@ -17,7 +17,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, Shape, as_array
 from sardonyx.ops.lowering import DTYPES, Lowering, NotNative, loop_dtype
 from sardonyx.passes.shapes import Shapes
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, symbols
 
 __all__ = ["Array", "Fold", "Graph", "Opaque", "Work", "find_constants", "read_graph"]
 
@@ -81,6 +81,30 @@ class Graph:
             for value in dict.fromkeys(work.reads):
                 found.setdefault(value, []).append(work)
         return found
+
+    @cached_property
+    def decides(self) -> dict[str, Work]:
+        """Sizes that no input's shape binds, by the node whose output has them first."""
+        seen = set(self.shapes.input_symbols)
+        found: dict[str, Work] = {}
+        for work in self.works:
+            for facts in work.outputs:
+                for size in (facts.shape or ()) if facts.kind == "tensor" else ():
+                    for name in sorted(symbols(size) - seen):
+                        found[name] = work
+                        seen.add(name)
+        return found
+
+    @cached_property
+    def sizing(self) -> frozenset[ir.Value]:
+        """Small values that a native node's sizes depend on: they are asked for before it runs."""
+        return frozenset(
+            value
+            for work in self.decides.values()
+            if not isinstance(work.lowering, Opaque)
+            for value in work.reads
+            if value not in self.constants and len(self.facts(value).shape or (0, 0)) <= 1
+        )
 
     def facts(self, value: ir.Value) -> Facts:
         return self.shapes.of(value)

@@ -53,7 +53,7 @@ def make_plan(
     for _ in range(MAX_ROUNDS):
         graph = read_graph(model, shapes, constants, refused, required)
         before = len(refused), len(required)
-        grouping = group_nodes(graph, required)
+        grouping = group_nodes(graph, required | (graph.sizing & graph.producer.keys()))
         orders = {} if target is None else choose_orders(graph, grouping)
         written = _write(graph, grouping, orders, refused, required, target)
         if (len(refused), len(required)) == before:
@@ -71,7 +71,7 @@ def _write(
     target: Target | None,
 ) -> list[tuple[Group, Written | None]]:
     """Kernels for all that something asks for, from the outputs backwards."""
-    asked: set[ir.Value] = set(graph.outputs) | required
+    asked: set[ir.Value] = set(graph.outputs) | required | graph.sizing
     found: list[tuple[Group, Written | None]] = []
     for group in reversed(grouping.groups):
         results = {*group.root.node.outputs, *group.last.node.outputs}

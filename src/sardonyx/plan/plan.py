@@ -26,6 +26,7 @@ __all__ = [
     "ConvolutionKernel",
     "KernelSource",
     "Matrix",
+    "Operand",
     "Order",
     "Packing",
     "Place",
@@ -33,6 +34,7 @@ __all__ = [
     "PlannedNode",
     "ProductKernel",
     "ReferenceStep",
+    "SizeStep",
     "Slot",
     "Step",
     "Tensor",
@@ -245,6 +247,31 @@ class ReferenceStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of a node whose sizes are asked for: its type, its shape, and its tensor if it has one."""
+
+    dtype: int  # of onnx
+    shape: tuple[Size, ...]
+    tensor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeStep:
+    """Asks a node's shape rule what its outputs' sizes are, once the values that decide them are there.
+
+    Attributes:
+        node: its number in the graph.
+        inputs: None for one left out.
+        outputs: the shapes as planned; symbols that have no value yet get one here.
+    """
+
+    node: int
+    inputs: tuple[Operand | None, ...]
+    outputs: tuple[tuple[Size, ...], ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """Where one node of the model went."""
 
@@ -264,5 +291,5 @@ class Plan:
     constants: tuple[Constant, ...]
     slots: tuple[Slot, ...]
     kernels: tuple[KernelSource, ...]
-    steps: tuple[Step | ReferenceStep, ...]
+    steps: tuple[Step | ReferenceStep | SizeStep, ...]
     nodes: tuple[PlannedNode, ...]

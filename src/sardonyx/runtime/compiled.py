@@ -17,11 +17,13 @@ from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.backends.guard import Guard
 from sardonyx.errors import SardonyxError
+from sardonyx.model.opset import normal_domain
+from sardonyx.ops.call import Call
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.graph import Array
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import Constant, ReferenceStep, Step
+from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NativeModel
@@ -63,13 +65,19 @@ def compile_native(
         _laid_out(array, constant)
         for array, constant in zip(planned.constants, plan.constants, strict=True)
     ]
-    return NativeModel(plan, library, constants, process_pool(), threads, programs)
+    versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
+    calls = {
+        step.node: Call(nodes[step.node], (), versions[normal_domain(nodes[step.node].domain)])
+        for step in plan.steps
+        if isinstance(step, SizeStep)
+    }
+    return NativeModel(plan, library, constants, process_pool(), threads, programs, calls)
 
 
 def _laid_out(array: Array, constant: Constant) -> Array:
     if constant.packing is not None:
         return pack_constant(array, constant.packing)
-    return array if array.dtype == object else np.ascontiguousarray(array)
+    return array if array.dtype == object else np.asarray(array, order="C")
 
 
 def is_native(model: NativeModel) -> bool:

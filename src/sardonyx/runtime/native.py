@@ -21,12 +21,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+import onnx_ir as ir
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import NodeProgram, Value
 from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError
+from sardonyx.ops import infer_node
+from sardonyx.ops.call import Call
+from sardonyx.ops.facts import Facts, facts_of_array
 from sardonyx.plan.memory import ALIGNMENT, place_slots
-from sardonyx.plan.plan import Plan, ReferenceStep, Step, Tensor
+from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep, Step, Tensor
 from sardonyx.runtime.threads import Pool
 from sardonyx.sizes import evaluate
 
@@ -76,13 +80,13 @@ class Run(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps that run without a stop in between: native ones, or one on the reference backend."""
+    """Steps that run without a stop in between: native ones, or a single one that Python does."""
 
     first: int
     end: int
     slots: tuple[int, ...]  # tensors whose bytes are first written here
     outputs: tuple[int, ...]  # tensors of the caller's that are first written here
-    reference: ReferenceStep | None = None
+    host: ReferenceStep | SizeStep | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,7 @@ class NativeModel:
         constants: the arrays of the plan's constants, in its order, contiguous.
         threads: how many threads one run may use.
         reference: what runs the nodes on the reference backend, by their number in the graph.
+        calls: the nodes whose shape rules are asked during a run, likewise.
     """
 
     def __init__(
@@ -114,12 +119,14 @@ class NativeModel:
         pool: Pool,
         threads: int,
         reference: Mapping[int, NodeProgram] | None = None,
+        calls: Mapping[int, Call] | None = None,
     ) -> None:
         self.plan = plan
         self._constants = tuple(constants)
         self._pool = pool
         self._threads = threads
         self._reference = dict(reference or {})
+        self._calls = dict(calls or {})
         self._library = ctypes.CDLL(str(library))
         self._main = self._library.sx_main
         self._main.restype = ctypes.c_int32
@@ -225,8 +232,10 @@ class _Memory:
         held = 0
         try:
             for number, phase in enumerate(model._phases):
-                if phase.reference is not None:
-                    self._reference_phase(phase.reference, sizes, guard)
+                if isinstance(phase.host, ReferenceStep):
+                    self._reference_phase(phase.host, sizes, guard)
+                elif phase.host is not None:
+                    self._size_phase(phase.host, sizes)
                 else:
                     held += self._native_phase(number, phase, tuple(sizes), guard)
         finally:
@@ -287,6 +296,29 @@ class _Memory:
         for number, value in zip(step.writes, results, strict=True):
             if number is not None:
                 self._bind(number, value, sizes)
+
+    def _size_phase(self, step: SizeStep, sizes: list[int]) -> None:
+        """Ask the node's shape rule for the sizes that its inputs' values decide."""
+        model = self._model
+        values = {n: s for n, s in zip(model.plan.symbols, sizes, strict=True) if s >= 0}
+        facts: list[Facts | None] = []
+        for operand in step.inputs:
+            if operand is None:
+                facts.append(None)
+            elif operand.tensor is not None:
+                facts.append(facts_of_array(np.asarray(self._read(operand.tensor, sizes))))
+            else:
+                shape = tuple(evaluate(dim, values) for dim in operand.shape)
+                facts.append(Facts("tensor", ir.DataType(operand.dtype), shape))
+        call = model._calls[step.node]
+        outputs = infer_node(call.node, facts, call.version)
+        for planned, found in zip(step.outputs, outputs, strict=True):
+            for dim, size in zip(planned, found.shape or (), strict=True):
+                symbol = None if isinstance(dim, int) else dim.lone_symbol
+                if symbol is not None and isinstance(size, int) and size >= 0:
+                    number = model._symbols.get(symbol)
+                    if number is not None and sizes[number] < 0:
+                        sizes[number] = size
 
     def _read(self, number: int, sizes: Sequence[int]) -> Value:
         """A value as the reference backend takes it; what lies in the arena is copied out."""
@@ -379,7 +411,7 @@ def _phases(plan: Plan) -> tuple[Phase, ...]:
         found.append(Phase(first, end, slots, outputs))
 
     for number, step in enumerate(plan.steps):
-        if isinstance(step, ReferenceStep):
+        if not isinstance(step, Step):
             close(number)
             found.append(Phase(number, number + 1, (), (), step))
             first = number + 1

@@ -15,7 +15,7 @@ from sardonyx.backends.c.contractions import render_contraction
 from sardonyx.backends.c.kernels.isa import PORTABLE, Isa
 from sardonyx.backends.c.render import render_kernel
 from sardonyx.loops.nodes import Kernel
-from sardonyx.plan.plan import Plan, ReferenceStep, Step
+from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep, Step
 
 __all__ = ["Sources", "emit"]
 
@@ -67,9 +67,9 @@ def _main(plan: Plan, names: Sequence[str]) -> str:
     )
 
 
-def _row(step: Step | ReferenceStep, names: Sequence[str]) -> str:
-    if isinstance(step, ReferenceStep):
-        return "    {0, 0, 0},  /* on the reference backend, between two calls of sx_main */"
+def _row(step: Step | ReferenceStep | SizeStep, names: Sequence[str]) -> str:
+    if not isinstance(step, Step):
+        return "    {0, 0, 0},  /* done by the host, between two calls of sx_main */"
     return f"    {{{names[step.kernel]}, {len(step.tensors)}, {len(step.symbols)}}},"
 
 
