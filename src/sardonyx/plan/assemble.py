@@ -106,8 +106,7 @@ class _Assembly:
                 and (argument.value, argument.order) not in self.copies
             ):
                 self._reorder(argument)
-        names = tuple(work.name for work in (group.root, *group.tail))
-        self._call(written, names)
+        self._call(written)
 
     def _bind_sizes(self, written: Written) -> None:
         """Steps that find out the sizes which this kernel needs and nothing has told yet."""
@@ -153,12 +152,12 @@ class _Assembly:
         name = wanted.value.name or ""
         self.tensors.append(Tensor(name, dtype, facts.shape, wanted.order, place))
         self.copies[wanted.value, wanted.order] = len(self.tensors) - 1
-        self._call(copy, (f"reorder of {name}",))
+        self._call(copy)
 
-    def _call(self, written: Written, names: tuple[str, ...]) -> None:
+    def _call(self, written: Written) -> None:
         kernel = self.kernels.setdefault(written.kernel, len(self.kernels))
         tensors = tuple(self._argument(argument) for argument in written.arguments)
-        self.steps.append(Step(kernel, tensors, written.kernel.symbols, names))
+        self.steps.append(Step(kernel, tensors, written.kernel.symbols, written.nodes))
 
     def reference_step(self, work: Work) -> None:
         reads = tuple(self.number(value) for value in dict.fromkeys(work.reads))

@@ -79,7 +79,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     for matrix in (a, operand):
         if matrix is not None:
             sizes += [matrix.offset, matrix.by_row, matrix.by_column]
-    return Written(_complete(kernel, tuple(sizes)), tuple(writer.arguments))
+    return writer.done(_complete(kernel, tuple(sizes)))
 
 
 def _matrix(
@@ -214,7 +214,7 @@ def write_convolution(writer: Writer, group: Group, target: Target) -> Written |
         dtype,
         epilogue,
     )
-    return Written(_complete(kernel, (*shape, *out)), tuple(writer.arguments))
+    return writer.done(_complete(kernel, (*shape, *out)))
 
 
 def _channels_last_input(writer: Writer, source: ir.Value) -> str:

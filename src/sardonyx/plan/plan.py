@@ -221,13 +221,14 @@ class Step:
         kernel: number of the kernel.
         tensors: numbers of the tensors, in the order of the kernel's buffers.
         symbols: the plan's symbols that the kernel's symbols are, in its order.
-        nodes: the model's nodes that it computes, for people.
+        nodes: numbers of the model's nodes that it computes, in order; none for a copy into another
+            order of axes. A node that several kernels write where they read it is in all of them.
     """
 
     kernel: int
     tensors: tuple[int, ...]
     symbols: tuple[str, ...]
-    nodes: tuple[str, ...]
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ class Pull:
         self._buffer = buffer
         self._stored = stored
         self._table = table
+        self.works: set[Work] = set()  # whatever is computed here
 
     def read(self, value: ir.Value, position: Position) -> Expr:
         position = self._plain(value, position)
@@ -95,6 +96,8 @@ class Pull:
         return tuple(0 if size == 1 else at for at, size in zip(position, shape, strict=True))
 
     def site(self, work: Work, **more: Any) -> Site:
+        self.works.add(work)
+
         def read(index: int, position: Position) -> Expr:
             value = work.node.inputs[index]
             assert value is not None
@@ -124,6 +127,7 @@ class Pull:
             return self._computed(work, value, position)
 
     def _computed(self, work: Work, value: ir.Value, position: Position) -> Expr:
+        self.works.add(work)
         source = work.node.inputs[0] if work.node.inputs else None
         if isinstance(work.lowering, Relabel) and source is not None:
             self.check(work)

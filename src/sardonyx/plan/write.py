@@ -96,10 +96,11 @@ def value_of(argument: Argument) -> ir.Value | None:
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel with what its buffers are."""
+    """A kernel with what its buffers are, and the numbers of the nodes that it computes."""
 
     kernel: KernelSource
     arguments: tuple[Argument, ...]
+    nodes: tuple[int, ...]
 
 
 @dataclass
@@ -178,6 +179,7 @@ class Writer:
         for work in group.tail:
             result = work.node.outputs[0]
             if isinstance(work.lowering, Relabel):
+                self.pull.works.add(work)
                 self.pull.check(work)
                 flat = flatten(position, self.graph.shape(value))
                 element = self.pull.read(value, position)
@@ -196,8 +198,10 @@ class Writer:
         last = len(order) > 2 and order[-1] == 1
         return self.pull.site(group.root, store=store, scratch=self.scratch, channels_last=last)
 
-    def done(self) -> Written:
-        return Written(self.b.kernel(), tuple(self.arguments))
+    def done(self, kernel: KernelSource | None = None) -> Written:
+        """The kernel that was written, or one of the backend that was made around it."""
+        nodes = tuple(sorted(work.number for work in self.pull.works))
+        return Written(kernel or self.b.kernel(), tuple(self.arguments), nodes)
 
 
 def write_group(

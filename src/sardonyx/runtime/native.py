@@ -54,6 +54,7 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
 }
 MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
+MAX_NAMED = 4  # nodes of a fused kernel that an error names
 CANCELLED, DEADLINE = 1, 2  # of abi.h
 
 
@@ -188,7 +189,10 @@ class NativeModel:
         """What a run that stopped has to say."""
         step = self.plan.steps[run.step]
         assert isinstance(step, Step)
-        where = ", ".join(step.nodes)
+        nodes = [self.plan.nodes[number] for number in step.nodes]
+        where = ", ".join(node.node for node in nodes[:MAX_NAMED])
+        if len(nodes) > MAX_NAMED:
+            where += f" and {len(nodes) - MAX_NAMED} more"
         if run.error == CANCELLED:
             return CancelledError("the run was cancelled", where=where)
         if run.error == DEADLINE:
