@@ -221,7 +221,13 @@ OPERATORS = (
     ),
     *(
         Operator(
-            name, "pointwise", first_shape, values_of(name), flops_per_output(1), until=since - 1
+            name,
+            "pointwise",
+            first_shape,
+            values_of(name),
+            flops_per_output(1),
+            pointwise.BINARY_BEFORE_7[name],
+            until=since - 1,
         )
         for name, since in TWO_INPUTS.items()
         if since > 1
@@ -248,7 +254,7 @@ OPERATORS = (
     Operator("SwiGLU", "pointwise", equal_shapes, None, flops_per_output(5), pointwise.SWIGLU),
     Operator("Cast", "pointwise", cast, cast_values, flops_per_output(1), pointwise.CAST),
     Operator("CastLike", "pointwise", cast_like, cast_values, flops_per_output(1), pointwise.CAST),
-    Operator("BitCast", "view", bit_cast, cost=free),
+    Operator("BitCast", "view", bit_cast, None, free, pointwise.BIT_CAST),
     Operator("Where", "pointwise", where, where_values, flops_per_output(1), pointwise.WHERE),
     Operator("Dropout", "pointwise", dropout, dropout_values, flops_per_input(1), DROPOUT),
 )

@@ -9,7 +9,9 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
-from sardonyx.ops.lowerings import products
+from sardonyx.ops.lowering import Site
+from sardonyx.ops.lowerings import products, quantized
+from sardonyx.ops.lowerings.einsum import einsum_product
 from sardonyx.sizes import Size, product
 
 __all__ = ["OPERATORS"]
@@ -147,10 +149,20 @@ def einsum_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     return moved(call.inputs, outputs, macs=space * (len(call.inputs) - 1))
 
 
+def einsum_terms(site: Site) -> tuple[list[str], str]:
+    """The operands' terms and the result's, for the lowering."""
+    parsed = parse_einsum(site.call)
+    if parsed is None:
+        site.refuse("the rank of an operand is not known before it runs")
+    return parsed[0], parsed[1]
+
+
 OPERATORS = (
     Operator("MatMul", "contraction", matmul, None, matmul_cost, products.MATMUL),
-    Operator("MatMulInteger", "contraction", matmul, cost=matmul_cost),
-    Operator("QLinearMatMul", "contraction", qlinear_matmul, cost=matmul_cost),
+    Operator("MatMulInteger", "contraction", matmul, None, matmul_cost, quantized.MATMUL_INTEGER),
+    Operator(
+        "QLinearMatMul", "contraction", qlinear_matmul, None, matmul_cost, quantized.QLINEAR_MATMUL
+    ),
     Operator("Gemm", "contraction", gemm, None, gemm_cost, products.GEMM),
-    Operator("Einsum", "contraction", einsum, cost=einsum_cost),
+    Operator("Einsum", "contraction", einsum, None, einsum_cost, einsum_product(einsum_terms)),
 )

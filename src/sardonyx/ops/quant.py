@@ -7,6 +7,7 @@ import onnx_ir as ir
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings import quantized
 from sardonyx.ops.plain import flops_per_input
 from sardonyx.sizes import Expr, ceil_div
 
@@ -71,7 +72,16 @@ def dynamic_quantize(call: Call) -> list[Facts]:
 
 # Scale, shift, round and clip; the way back is shift and scale.
 OPERATORS = (
-    Operator("QuantizeLinear", "pointwise", quantize, cost=flops_per_input(4)),
-    Operator("DequantizeLinear", "pointwise", dequantize, cost=flops_per_input(2)),
-    Operator("DynamicQuantizeLinear", "reduction", dynamic_quantize, cost=flops_per_input(6)),
+    Operator("QuantizeLinear", "pointwise", quantize, None, flops_per_input(4), quantized.QUANTIZE),
+    Operator(
+        "DequantizeLinear", "pointwise", dequantize, None, flops_per_input(2), quantized.DEQUANTIZE
+    ),
+    Operator(
+        "DynamicQuantizeLinear",
+        "reduction",
+        dynamic_quantize,
+        None,
+        flops_per_input(6),
+        quantized.DYNAMIC_QUANTIZE,
+    ),
 )

@@ -43,7 +43,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     assert isinstance(lowering, Product)
     site = writer.site(group)
     contraction = lowering.describe(site)
-    if contraction.dtype not in ("f32", "f64"):
+    if contraction.dtype not in ("f32", "f64") or len(group.root.node.inputs) < 2:
         return None
     batch = product(contraction.batch)
     writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: contraction.inner})

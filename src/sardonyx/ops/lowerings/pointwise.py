@@ -12,10 +12,13 @@ from functools import reduce
 from sardonyx.loops.build import cast, maximum, minimum, where
 from sardonyx.loops.nodes import Const, Expr, apply
 from sardonyx.loops.operations import FLOATS, INTEGERS
-from sardonyx.ops.lowering import Element, Position, Site
+from sardonyx.ops.lowering import Element, Position, Site, broadcast_position
+from sardonyx.sizes import product
 
 __all__ = [
     "BINARY",
+    "BINARY_BEFORE_7",
+    "BIT_CAST",
     "CAST",
     "CLIP",
     "PRELU",
@@ -51,6 +54,31 @@ def broadcasting(function: Callable[..., Expr], weight: int = 1) -> Element:
         return function(site, *operands)
 
     return Element(value, weight, pointwise=True)
+
+
+def _fitted(function: Callable[[Site, Expr, Expr], Expr], weight: int) -> Element:
+    """An operator whose second operand stretches along the first's other dimensions."""
+
+    def value(site: Site, position: Position) -> Expr:
+        shape, other, call = site.shape(0), site.shape(1), site.call
+        start = call.int_attr("axis", len(shape) - len(other)) if call.int_attr("broadcast") else 0
+        start += len(shape) if start < 0 else 0
+        if product(other) == 1:
+            return function(site, site.operand(0, position), site.operand(1, (0,) * len(other)))
+        part = slice(start, start + len(other))
+        at = broadcast_position(other, position[part], shape[part])
+        return function(site, site.operand(0, position), site.operand(1, at))
+
+    return Element(value, weight, pointwise=True)
+
+
+def _bit_cast(site: Site, v: Expr) -> Expr:
+    """Integers of one width are each other's bits; a bool is a byte of 0 or 1."""
+    dtype = site.out_dtype()
+    whole = v.dtype in INTEGERS or v.dtype == "bool"
+    if v.dtype != dtype and not (whole and dtype in INTEGERS):
+        site.refuse(f"the bits of {v.dtype} as {dtype} have no native code")
+    return cast(v, dtype)
 
 
 def _named(op: str) -> Callable[[Site, Expr], Expr]:
@@ -115,8 +143,12 @@ def _softsign(site: Site, v: Expr) -> Expr:
 
 def _shrink(site: Site, v: Expr) -> Expr:
     bias, lambd = _float_attr(site, "bias", 0.0), _float_attr(site, "lambd", 0.5)
-    if v.dtype in INTEGERS:
-        site.refuse("Shrink of integers mixes them with floating-point bounds")
+    if v.dtype in INTEGERS:  # the bounds are floating-point numbers: so is the arithmetic
+        return cast(_shrunk(cast(v, "f64"), bias, lambd), v.dtype)
+    return _shrunk(v, bias, lambd)
+
+
+def _shrunk(v: Expr, bias: float, lambd: float) -> Expr:
     return where(v < -lambd, v + bias, where(v > lambd, v - bias, 0))
 
 
@@ -227,25 +259,33 @@ def _prelu(site: Site, v: Expr, slope: Expr) -> Expr:
     return where(v < 0, v * slope, v)
 
 
+_BINARY: dict[str, Callable[[Site, Expr, Expr], Expr]] = {
+    "Add": _operation("add"),
+    "And": _operation("and"),
+    "BitShift": _shift,
+    "BitwiseAnd": _operation("and"),
+    "BitwiseOr": _operation("or"),
+    "BitwiseXor": _operation("xor"),
+    "Div": _checked_division("div"),
+    "Equal": _operation("eq"),
+    "Greater": _operation("gt"),
+    "GreaterOrEqual": _operation("ge"),
+    "Less": _operation("lt"),
+    "LessOrEqual": _operation("le"),
+    "Mod": _mod,
+    "Mul": _operation("mul"),
+    "Or": _operation("or"),
+    "Pow": _pow,
+    "Sub": _operation("sub"),
+    "Xor": _operation("xor"),
+}
+
 BINARY: dict[str, Element] = {
-    "Add": broadcasting(_operation("add")),
-    "And": broadcasting(_operation("and")),
-    "BitShift": broadcasting(_shift),
-    "BitwiseAnd": broadcasting(_operation("and")),
-    "BitwiseOr": broadcasting(_operation("or")),
-    "BitwiseXor": broadcasting(_operation("xor")),
-    "Div": broadcasting(_checked_division("div")),
-    "Equal": broadcasting(_operation("eq")),
-    "Greater": broadcasting(_operation("gt")),
-    "GreaterOrEqual": broadcasting(_operation("ge")),
-    "Less": broadcasting(_operation("lt")),
-    "LessOrEqual": broadcasting(_operation("le")),
-    "Mod": broadcasting(_mod),
-    "Mul": broadcasting(_operation("mul")),
-    "Or": broadcasting(_operation("or")),
-    "Pow": broadcasting(_pow, weight=8),
-    "Sub": broadcasting(_operation("sub")),
-    "Xor": broadcasting(_operation("xor")),
+    name: broadcasting(rule, weight=8 if name == "Pow" else 1) for name, rule in _BINARY.items()
+}
+# Before opset 7 the second operand fits into the first, from an axis on.
+BINARY_BEFORE_7: dict[str, Element] = {
+    name: _fitted(rule, weight=8 if name == "Pow" else 1) for name, rule in _BINARY.items()
 }
 
 
@@ -292,6 +332,7 @@ def _swiglu(site: Site, a: Expr, b: Expr) -> Expr:
     return a * apply("sigmoid", a) * b
 
 
+BIT_CAST = Element(lambda site, at: _bit_cast(site, site.read(0, at)), weight=0, pointwise=True)
 CLIP = Element(_clip, pointwise=True)
 CAST = Element(_cast, pointwise=True)
 WHERE = Element(_where, pointwise=True)

@@ -7,7 +7,7 @@ from sardonyx.loops.nodes import Dtype, Expr
 from sardonyx.ops.lowering import Contraction, Position, Product, Site, broadcast_position, computed
 from sardonyx.sizes import Size
 
-__all__ = ["GEMM", "MATMUL"]
+__all__ = ["GEMM", "MATMUL", "describe_matmul", "sum_dtype"]
 
 
 def sum_dtype(dtype: Dtype) -> Dtype:
@@ -16,19 +16,24 @@ def sum_dtype(dtype: Dtype) -> Dtype:
 
 
 def _matmul(site: Site) -> Contraction:
-    a, b = site.shape(0), site.shape(1)
+    return describe_matmul(site, 0, 1)
+
+
+def describe_matmul(site: Site, first: int, second: int) -> Contraction:
+    """numpy's product of the inputs of these numbers."""
+    a, b = site.shape(first), site.shape(second)
     out = site.out_shape()
     left, right = len(a) > 1, len(b) > 1  # a vector has no row or column of its own
     batch = out[: len(out) - left - right]
-    dtype = sum_dtype(site.dtype(0))
+    dtype = sum_dtype(site.dtype(first))
 
     def read_a(at: Position, m: Size, k: Size) -> Expr:
         inner = (m, k) if left else (k,)
-        return site.operand(0, (*broadcast_position(a[:-2], at, batch), *inner))
+        return site.operand(first, (*broadcast_position(a[:-2], at, batch), *inner))
 
     def read_b(at: Position, k: Size, n: Size) -> Expr:
         inner = (k, n) if right else (k,)
-        return site.operand(1, (*broadcast_position(b[:-2], at, batch), *inner))
+        return site.operand(second, (*broadcast_position(b[:-2], at, batch), *inner))
 
     def position(at: Position, m: Size, n: Size) -> Position:
         return (*at, *((m,) if left else ()), *((n,) if right else ()))

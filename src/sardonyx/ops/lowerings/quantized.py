@@ -1,0 +1,277 @@
+"""Between real numbers and the integers that stand for them, and products of such integers.
+
+q = clip(round(x / scale) + zero)        x = (q - zero) * scale
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sardonyx.loops.build import Builder, cast, maximum, minimum, where
+from sardonyx.loops.index import divide, unflatten
+from sardonyx.loops.nodes import Dtype, Expr, apply, const
+from sardonyx.loops.operations import FLOATS, INTEGERS, SMALL_FLOATS
+from sardonyx.ops.facts import Shape
+from sardonyx.ops.lowering import (
+    Contraction,
+    Element,
+    Nest,
+    Position,
+    Site,
+    broadcast_position,
+    computed,
+    loop_dtype,
+)
+from sardonyx.ops.lowerings.checks import require_equal
+from sardonyx.ops.lowerings.products import describe_matmul
+from sardonyx.ops.lowerings.windows import Lanes, place_at
+from sardonyx.sizes import Size, ceil_div, min_of, product
+
+__all__ = [
+    "DEQUANTIZE",
+    "DYNAMIC_QUANTIZE",
+    "MATMUL_INTEGER",
+    "QLINEAR_MATMUL",
+    "QUANTIZE",
+]
+
+RANGES: dict[Dtype, tuple[int, int]] = {
+    "i8": (-128, 127),
+    "u8": (0, 255),
+    "i16": (-(1 << 15), (1 << 15) - 1),
+    "u16": (0, (1 << 16) - 1),
+}
+EXACT_IN_32_BITS = 1 << 15  # products of two 9-bit integers whose sum fits into 32 bits
+BLOCK = 4096  # elements whose extremes one thread finds at a time
+
+
+def saturated(b: Builder, quotient: Expr, zero: Expr | None, dtype: Dtype) -> Expr:
+    """Rounded half to even, moved by the zero point, clipped; NaN lands on the zero point."""
+    low, high = RANGES[dtype]
+    rounded = b.let(apply("round", quotient))
+    moved = where(apply("isnan", rounded), 0.0, rounded)
+    if zero is not None:
+        moved = moved + cast(zero, quotient.dtype)
+    return cast(minimum(maximum(moved, low), high), dtype)
+
+
+def _spread(site: Site, index: int, position: Position) -> Expr:
+    """The scale or zero point of an element: of the tensor, of its slice, or of its block."""
+    shape, parameter = site.shape(0), site.shape(index)
+    if not parameter or parameter == (1,):
+        return site.read(index, (0,) * len(parameter))
+    axis = site.call.int_attr("axis", 1)
+    if not -len(shape) <= axis < len(shape):
+        site.refuse(f"axis {axis} is outside the rank {len(shape)}")
+    axis %= len(shape)
+    block = site.call.int_attr("block_size")
+    if block:
+        return _of_block(site, index, position, axis, block)
+    if len(parameter) != 1:
+        site.refuse("scales of several dimensions need a block_size")
+    return site.read(index, (_of_slice(site, parameter[0], shape[axis], position[axis]),))
+
+
+def _of_slice(site: Site, count: Size, size: Size, at: Size) -> Size:
+    """The number of a slice's scale; one scale serves all slices, and only a run may know."""
+    b = site.b
+    if count == size:
+        return at
+    given, wanted = b.size(count), b.size(size)
+    with b.once():
+        fault = apply("ne", given, wanted) & apply("ne", given, 1)
+        b.fail_if(fault, "{value} scales for an axis of {limit}", given, wanted)
+    return b.index(where(apply("eq", given, 1), b.size(0), b.size(at)), count)
+
+
+def _of_block(site: Site, index: int, position: Position, axis: int, block: int) -> Expr:
+    shape, parameter = site.shape(0), site.shape(index)
+    if len(parameter) != len(shape):
+        site.refuse("scales of blocks have another rank than the input")
+    with site.b.once():
+        for at, (size, count) in enumerate(zip(shape, parameter, strict=True)):
+            needed = ceil_div(size, block) if at == axis else size
+            require_equal(site, count, needed, f"scales and blocks along axis {at}")
+    where_from = list(position)
+    where_from[axis] = divide(position[axis], block, site.b.ranges)
+    return site.read(index, where_from)
+
+
+def _quantize(site: Site, position: Position) -> Expr:
+    dtype, call = site.out_dtype(), site.call
+    if dtype not in RANGES:
+        site.refuse(f"quantizing to {dtype} has no native code")
+    if call.has(2) and site.dtype(2) != dtype:
+        site.refuse("output_dtype is not the zero point's type")
+    kind = _division_type(site)
+    # Each operand, and the quotient, is rounded to the type of the division.
+    x, scale = (
+        computed(cast(v, kind)) for v in (site.read(0, position), _spread(site, 1, position))
+    )
+    quotient = computed(cast(x / scale, kind))
+    zero = _spread(site, 2, position) if call.has(2) else None
+    return saturated(site.b, quotient, zero, dtype)
+
+
+def _division_type(site: Site) -> Dtype:
+    """What `precision` asks for, else the scale's type, else float32."""
+    asked = site.call.dtype_attr("precision") if site.call.int_attr("precision") else None
+    kind = loop_dtype(asked) if asked is not None else site.dtype(1)
+    return kind if kind in FLOATS | SMALL_FLOATS else "f32"
+
+
+def _dequantize(site: Site, position: Position) -> Expr:
+    dtype = site.out_dtype()
+    wide: Dtype = "f64" if dtype == "f64" else "f32"
+    source = site.dtype(0)
+    if source not in INTEGERS:
+        site.refuse(f"dequantizing {source} has no native code")
+    # Differences of short integers are exact in 32 bits; those of long ones need float64.
+    exact: Dtype = "i32" if source in RANGES else "f64"
+    centred = cast(site.read(0, position), exact)
+    if site.call.has(2):
+        centred = centred - cast(_spread(site, 2, position), exact)
+    return cast(centred, wide) * cast(computed(_spread(site, 1, position)), wide)
+
+
+def _dynamic_quantize(site: Site) -> None:
+    """The extremes of blocks, then of all, then every element by the scale they give."""
+    b, shape = site.b, site.shape(0)
+    count = product(shape)
+    blocks = ceil_div(count, BLOCK)
+    lows, highs = (site.scratch("f32", blocks) for _ in range(2))
+
+    @contextmanager
+    def elements(block: Size) -> Iterator[Position]:
+        start = block * BLOCK
+        here = b.index(b.size(min_of(count - start, BLOCK)), BLOCK + 1)
+        with b.loop(here, "vector") as turn:
+            yield unflatten(place_at(b, start + turn, count), shape, b.ranges)
+
+    with b.parallel((blocks,), BLOCK) as (block,):
+        low, high = b.local(const(0, "f32")), b.local(const(0, "f32"))
+        with elements(block) as at:
+            b.set(low, minimum(low, site.operand(0, at)))
+            b.set(high, maximum(high, site.operand(0, at)))
+        b.store(lows, block, low)
+        b.store(highs, block, high)
+    scale, zero = _scale_of(b, blocks, lows, highs)
+    site.store((), scale, 1)
+    site.store((), zero, 2)
+    with b.parallel((blocks,), 4 * BLOCK) as (block,), elements(block) as at:
+        site.store(at, saturated(b, site.operand(0, at) / scale, zero, "u8"))
+
+
+def _scale_of(b: Builder, blocks: Size, lows: str, highs: str) -> tuple[Expr, Expr]:
+    """Scale and zero point of what lies between the extremes and 0; NaN is no extreme."""
+    low, high = b.local(const(0, "f32")), b.local(const(0, "f32"))
+    with b.loop(blocks, "vector") as block:
+        b.set(low, minimum(low, b.load(lows, block)))
+        b.set(high, maximum(high, b.load(highs, block)))
+    bottom, top = (b.let(where(apply("isnan", v), 0.0, v)) for v in (low, high))
+    scale = b.let(where(apply("eq", top, bottom), 1.0, (top - bottom) / 255.0))
+    first = apply("round", minimum(maximum(0.0 - bottom / scale, 0), 255))
+    return scale, b.let(cast(first, "u8"))
+
+
+# Products
+
+
+def _parameter(
+    site: Site, index: int, factor: Shape, batch: Shape, at: Position, m: Size, n: Size, by: str
+) -> Expr:
+    """A scale or zero point: one for all, one a row of A or column of B, or shaped as the factor."""
+    shape = site.shape(index)
+    if product(shape) == 1:
+        return site.read(index, (0,) * len(shape))
+    if len(factor) < 2:
+        site.refuse("one scale or zero point an element of a vector has no native code")
+    place = m if by == "row" else n
+    size = factor[-2] if by == "row" else factor[-1]
+    if len(shape) == 1:
+        with site.b.once():
+            require_equal(site, shape[0], size, f"parameters and a factor's {by}s")
+        return site.read(index, (place,))
+    pair = ((m, 0), (factor[-2], 1)) if by == "row" else ((0, n), (1, factor[-1]))
+    return site.read(index, broadcast_position(shape, (*at, *pair[0]), (*batch, *pair[1])))
+
+
+def _moved(site: Site, contraction: Contraction, zeros: tuple[int, int], right: int) -> Contraction:
+    """The factors less their zero points, exact in the type of the sum."""
+    left_shape, right_shape = site.shape(0), site.shape(right)
+    dtype, batch = contraction.dtype, contraction.batch
+
+    def read_a(at: Position, m: Size, k: Size) -> Expr:
+        value = cast(contraction.a(at, m, k), dtype)
+        if not site.call.has(zeros[0]):
+            return value
+        zero = _parameter(site, zeros[0], left_shape, batch, at, m, 0, "row")
+        return value - cast(zero, dtype)
+
+    def read_b(at: Position, k: Size, n: Size) -> Expr:
+        value = cast(contraction.b(at, k, n), dtype)
+        if not site.call.has(zeros[1]):
+            return value
+        zero = _parameter(site, zeros[1], right_shape, batch, at, 0, n, "column")
+        return value - cast(zero, dtype)
+
+    return replace(contraction, a=read_a, b=read_b)
+
+
+def _integer_sum(site: Site, inner: Size) -> Dtype:
+    short = isinstance(inner, int) and inner <= EXACT_IN_32_BITS
+    return "i32" if short else "i64"
+
+
+def _multiply(site: Site, contraction: Contraction) -> None:
+    """Rows of A by a block of columns of B, whose sums lie side by side in the registers."""
+    b, dtype = site.b, contraction.dtype
+    lanes = Lanes(b, contraction.columns)
+    extents = (*contraction.batch, contraction.rows, lanes.blocks)
+    with b.parallel(extents, contraction.inner * lanes.width) as (*batch, m, block):
+        at = tuple(batch)
+        start, count = lanes.block(block)
+        sums = b.array(dtype, lanes.width)
+        with b.loop(count, "vector") as lane:
+            b.put(sums, lane, const(0, dtype))
+        with b.loop(contraction.inner) as k:
+            factor = b.let(contraction.a(at, m, k))
+            with lanes.walk(start, count) as (lane, n):
+                b.put(sums, lane, b.element(sums, lane) + factor * contraction.b(at, k, n))
+        with lanes.walk(start, count) as (lane, n):
+            total = b.let(b.element(sums, lane))
+            site.store(contraction.out(at, m, n), contraction.finish(at, m, n, total))
+
+
+def _matmul_integer(site: Site) -> None:
+    product_of = replace(describe_matmul(site, 0, 1), dtype="i32")  # the result wraps, too
+    _multiply(site, _moved(site, product_of, (2, 3), 1))
+
+
+def _qlinear_matmul(site: Site) -> None:
+    dtype = site.out_dtype()
+    if dtype not in RANGES or not {site.dtype(0), site.dtype(3)} <= set(RANGES):
+        site.refuse(f"QLinearMatMul of {site.dtype(0)} and {site.dtype(3)} has no native code")
+    plain = describe_matmul(site, 0, 3)
+    a, b = site.shape(0), site.shape(3)
+
+    def finish(at: Position, m: Size, n: Size, total: Expr) -> Expr:
+        def of_row(index: int) -> Expr:
+            return _parameter(site, index, a, plain.batch, at, m, n, "row")
+
+        column = _parameter(site, 4, b, plain.batch, at, m, n, "column")
+        scale, by, y_scale = (cast(computed(v), "f32") for v in (of_row(1), column, of_row(6)))
+        exact = cast(total, "f32") * ((scale * by) / y_scale)
+        return saturated(site.b, exact, of_row(7), dtype)
+
+    wide = replace(plain, dtype=_integer_sum(site, plain.inner), finish=finish)
+    _multiply(site, _moved(site, wide, (2, 5), 3))
+
+
+QUANTIZE = Element(_quantize, weight=2, pointwise=True)
+DEQUANTIZE = Element(_dequantize, pointwise=True)
+DYNAMIC_QUANTIZE = Nest(_dynamic_quantize)
+MATMUL_INTEGER = Nest(_matmul_integer)
+QLINEAR_MATMUL = Nest(_qlinear_matmul)
