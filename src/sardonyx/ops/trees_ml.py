@@ -14,6 +14,12 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import CostRule, Operator, OpKind, ShapeRule
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowering import Lowering
+from sardonyx.ops.lowerings.trees import (
+    TREE_ENSEMBLE,
+    TREE_ENSEMBLE_CLASSIFIER,
+    TREE_ENSEMBLE_REGRESSOR,
+)
 from sardonyx.ops.plain import data_decides, flops_per_input, same_shape
 from sardonyx.sizes import Size, product
 
@@ -179,8 +185,10 @@ def svm_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     return moved(call.inputs, outputs, macs=rows(call) * numbers)
 
 
-def entry(name: str, kind: OpKind, shapes: ShapeRule, cost: CostRule) -> Operator:
-    return Operator(name, kind, shapes, cost=cost, domain=ML)
+def entry(
+    name: str, kind: OpKind, shapes: ShapeRule, cost: CostRule, lower: Lowering | None = None
+) -> Operator:
+    return Operator(name, kind, shapes, cost=cost, lower=lower, domain=ML)
 
 
 OPERATORS = (
@@ -199,10 +207,20 @@ OPERATORS = (
     entry("SVMClassifier", "contraction", svm_classifier, svm_cost),
     entry("SVMRegressor", "contraction", one_target, svm_cost),
     entry("Scaler", "pointwise", same_shape, flops_per_input(2)),
-    entry("TreeEnsemble", "opaque", partial(regressor, "n_targets"), data_decides),
+    entry("TreeEnsemble", "opaque", partial(regressor, "n_targets"), data_decides, TREE_ENSEMBLE),
     entry(
-        "TreeEnsembleClassifier", "opaque", partial(classifier, "classlabels_int64s"), data_decides
+        "TreeEnsembleClassifier",
+        "opaque",
+        partial(classifier, "classlabels_int64s"),
+        data_decides,
+        TREE_ENSEMBLE_CLASSIFIER,
     ),
-    entry("TreeEnsembleRegressor", "opaque", partial(regressor, "n_targets"), data_decides),
+    entry(
+        "TreeEnsembleRegressor",
+        "opaque",
+        partial(regressor, "n_targets"),
+        data_decides,
+        TREE_ENSEMBLE_REGRESSOR,
+    ),
     entry("ZipMap", "opaque", zip_map, data_decides),
 )
