@@ -22,16 +22,21 @@ from sardonyx.ops.call import Call
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.graph import Array
-from sardonyx.plan.make import make_plan
+from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.threads import process_pool
 
-__all__ = ["compile_native"]
+__all__ = ["compile_native", "plan_native"]
 
 MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
+
+
+def plan_native(model: ir.Model, shapes: Shapes) -> Planned:
+    """The plan for the CPU that this process runs on; nothing is compiled."""
+    return make_plan(model, shapes, _folder(model), target_of(isa_of(host_cpu())))
 
 
 def compile_native(
@@ -51,7 +56,7 @@ def compile_native(
     toolchain = find_toolchain(environment)
     cpu = host_cpu()
     isa = isa_of(cpu)
-    planned = make_plan(model, shapes, _folder(model), target_of(isa))
+    planned = plan_native(model, shapes)
     plan = planned.plan
     units = [Unit(name, text) for name, text in emit(plan, isa).units.items()]
     library = build_library(units, toolchain, cpu, default_cache(environment), progress=progress)

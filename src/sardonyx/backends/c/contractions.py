@@ -20,11 +20,18 @@ from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.backends.c.sizes import render_size
-from sardonyx.plan.plan import BATCH, ConvolutionKernel, Matrix, Packing, ProductKernel
+from sardonyx.plan.plan import (
+    BATCH,
+    ConvolutionKernel,
+    KernelSource,
+    Matrix,
+    Packing,
+    ProductKernel,
+)
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 
-__all__ = ["pack_constant", "render_contraction", "target_of"]
+__all__ = ["pack_constant", "render_contraction", "target_of", "variant_of"]
 
 
 def target_of(isa: Isa) -> Target:
@@ -108,9 +115,41 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
     return template("contract", spec, "store_row", isa)
 
 
+def variant_of(kernel: KernelSource) -> str:
+    """Which template a contraction is printed by, for people; "" for plain loops."""
+    if isinstance(kernel, ProductKernel):
+        return "gemv" if kernel.few_rows else "gemm panels"
+    if isinstance(kernel, ConvolutionKernel):
+        if kernel.depthwise:
+            return "depthwise"
+        return "wide" if _conv_spec(kernel, _namer(kernel.symbols)).wide else "narrow"
+    return ""
+
+
 def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     name_of = _namer(kernel.symbols)
-    window = Window(
+    if not kernel.depthwise:
+        return conv("contract", _conv_spec(kernel, name_of), "store_row", isa)
+    window, images = _window(kernel, name_of), _extent(kernel.images, name_of)
+    many = kernel.filters // kernel.channels
+    spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.dtype, kernel.dtype)
+    return depthwise("contract", spec, "store_row", isa)
+
+
+def _conv_spec(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> ConvSpec:
+    return ConvSpec(
+        _extent(kernel.images, name_of),
+        kernel.channels,
+        kernel.filters,
+        _window(kernel, name_of),
+        kernel.groups,
+        kernel.dtype,
+        kernel.dtype,
+    )
+
+
+def _window(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> Window:
+    return Window(
         kernel.kernel,
         kernel.strides,
         kernel.dilations,
@@ -118,12 +157,3 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         tuple(_extent(size, name_of) for size in kernel.sizes),
         tuple(_extent(size, name_of) for size in kernel.output_sizes),
     )
-    images = _extent(kernel.images, name_of)
-    if kernel.depthwise:
-        many = kernel.filters // kernel.channels
-        spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.dtype, kernel.dtype)
-        return depthwise("contract", spec, "store_row", isa)
-    whole = ConvSpec(
-        images, kernel.channels, kernel.filters, window, kernel.groups, kernel.dtype, kernel.dtype
-    )
-    return conv("contract", whole, "store_row", isa)

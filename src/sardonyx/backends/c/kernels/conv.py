@@ -59,6 +59,11 @@ class ConvSpec:
     a: str = "f32"
     b: str = "f32"
 
+    @property
+    def wide(self) -> bool:
+        """Whether the tile reads activations where they lie."""
+        return self.a == sum_type(self.b) and self.channels // self.groups >= _NARROW
+
 
 def conv(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     """C text of the convolution as a static function.
@@ -69,8 +74,7 @@ def conv(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     The epilogue's row is a pixel of an image: (image, pixel, filter, count). `scratch` is not used.
     """
     family = TileFamily(name, isa, tile_of(isa, sum_type(spec.b)), spec.b)
-    wide = spec.a == family.dtype and spec.channels // spec.groups >= _NARROW
-    nest = _wide(spec, family, epilogue) if wide else _narrow(spec, family, epilogue)
+    nest = _wide(spec, family, epilogue) if spec.wide else _narrow(spec, family, epilogue)
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     return f"""\
 {_constants(spec, family, nest)}

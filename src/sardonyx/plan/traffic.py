@@ -1,0 +1,95 @@
+"""What crosses the border of a kernel: which tensors a step reads and writes, and their bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
+from sardonyx.loops.walk import expressions, statements
+from sardonyx.plan.plan import (
+    BYTES,
+    Constant,
+    ConvolutionKernel,
+    KernelSource,
+    Plan,
+    ProductKernel,
+    Step,
+)
+from sardonyx.sizes import Size, ceil_div, product
+
+__all__ = ["Access", "accesses", "packed_constants"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One tensor of a step; `bytes` is None where they are not known before it runs."""
+
+    role: Role
+    tensor: int
+    bytes: Size | None
+
+
+def accesses(plan: Plan, step: Step) -> tuple[Access, ...]:
+    """The tensors that a step touches, in the order of its arguments; those it ignores are left out."""
+    kernel = plan.kernels[step.kernel]
+    touched = _touched(kernel)
+    return tuple(
+        Access(buffer.role, tensor, _bytes(plan, kernel, number, tensor))
+        for number, (buffer, tensor) in enumerate(zip(_buffers(kernel), step.tensors, strict=True))
+        if number in touched
+    )
+
+
+def packed_constants(plan: Plan) -> dict[int, Size | None]:
+    """The bytes of every packed constant by its tensor, once whatever number of steps read it."""
+    found: dict[int, Size | None] = {}
+    for step in plan.steps:
+        for access in accesses(plan, step) if isinstance(step, Step) else ():
+            place = plan.tensors[access.tensor].place
+            if place.kind == "constant" and plan.constants[place.number].packing is not None:
+                found[access.tensor] = access.bytes
+    return found
+
+
+def _buffers(kernel: KernelSource) -> tuple[Buffer, ...]:
+    return kernel.buffers if isinstance(kernel, Kernel) else kernel.epilogue.buffers
+
+
+def _touched(kernel: KernelSource) -> frozenset[int]:
+    """Numbers of the buffers that the kernel reads or writes anywhere."""
+    body = kernel.body if isinstance(kernel, Kernel) else kernel.epilogue.body
+    names: set[str] = set()
+    for statement in statements(body):
+        if isinstance(statement, Store):
+            names.add(statement.buffer)
+        names.update(one.buffer for one in expressions(statement) if isinstance(one, Load))
+    found = {number for number, one in enumerate(_buffers(kernel)) if one.name in names}
+    if isinstance(kernel, ProductKernel):
+        found |= {kernel.a.buffer, kernel.packed}
+        found |= set() if kernel.b is None else {kernel.b.buffer}
+    elif isinstance(kernel, ConvolutionKernel):
+        found |= {kernel.input, kernel.weights}
+    return frozenset(found)
+
+
+def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size | None:
+    described = plan.tensors[tensor]
+    if described.dtype is None:
+        return None
+    if described.shape is not None:
+        return described.bytes
+    elements: Size | None = None
+    if isinstance(kernel, ProductKernel) and number == kernel.packed:
+        elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner
+    elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
+        elements = _filters(kernel, plan.constants[described.place.number])
+    return None if elements is None else elements * BYTES[described.dtype]
+
+
+def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:
+    """Elements of packed filters; those of every group fill whole panels."""
+    taps = product(kernel.kernel)
+    if kernel.depthwise or constant.packing is None:
+        return taps * kernel.filters
+    panel = constant.packing.numbers[-1]
+    return taps * kernel.channels * ceil_div(kernel.filters // kernel.groups, panel) * panel
