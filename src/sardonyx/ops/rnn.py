@@ -12,6 +12,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings import recurrent as lowerings
 from sardonyx.sizes import Size
 
 __all__ = ["OPERATORS"]
@@ -83,4 +84,9 @@ def recurrent_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     return moved(call.inputs, outputs, macs=macs, flops=positions * r[2] * (3 * gates + 2))
 
 
-OPERATORS = tuple(Operator(name, "contraction", recurrent, cost=recurrent_cost) for name in GATES)
+LOWERINGS = {"RNN": lowerings.RNN, "GRU": lowerings.GRU, "LSTM": lowerings.LSTM}
+
+OPERATORS = tuple(
+    Operator(name, "contraction", recurrent, None, recurrent_cost, LOWERINGS[name])
+    for name in GATES
+)
