@@ -20,10 +20,10 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from sardonyx.loops.build import Builder, cast
-from sardonyx.loops.nodes import Dtype, Expr
+from sardonyx.loops.nodes import Dtype, Expr, apply
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, Shape
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, max_of, min_of
 
 __all__ = [
     "DTYPES",
@@ -38,7 +38,6 @@ __all__ = [
     "Relabel",
     "Site",
     "Window",
-    "broadcast_position",
     "computed",
     "loop_dtype",
 ]
@@ -153,9 +152,28 @@ class Site:
 
     def broadcast(self, index: int, position: Sequence[Size]) -> Expr:
         """As `operand`, of an input that broadcasts to the output's shape."""
-        return self.operand(
-            index, broadcast_position(self.shape(index), position, self.out_shape())
-        )
+        return self.operand(index, self.spread(self.shape(index), position, self.out_shape()))
+
+    def spread(self, shape: Shape, position: Sequence[Size], target: Shape) -> Position:
+        """Where an element of `target` comes from, to which `shape` broadcasts.
+
+        Whether it does is checked during the run where nobody can tell before.
+        """
+        skipped = len(target) - len(shape)
+        axes = zip(shape, tuple(position)[skipped:], target[skipped:], strict=True)
+        return tuple(self._spread_axis(*axis) for axis in axes)
+
+    def _spread_axis(self, size: Size, at: Size, whole: Size) -> Size:
+        if size == 1:
+            return 0
+        if size == whole:
+            return at
+        b = self.b
+        with b.once():
+            have, want = b.size(size), b.size(whole)
+            fault = apply("ne", have, want) & apply("ne", have, 1)
+            b.fail_if(fault, "a size of {value} does not broadcast to {limit}", have, want)
+        return at * min_of(1, max_of(size - 1, 0))  # 0 where the size is 1
 
     def store(self, position: Sequence[Size], value: Expr, output: int = 0) -> None:
         """An element of an output; whatever was fused after the node happens here."""
@@ -180,23 +198,6 @@ class Site:
 def computed(value: Expr) -> Expr:
     """The value in the type that arithmetic uses for it."""
     return cast(value, "f32") if value.dtype in ("f16", "bf16") else value
-
-
-def broadcast_position(shape: Shape, position: Sequence[Size], target: Shape) -> Position:
-    """Where an element of the broadcast result comes from."""
-    inner = tuple(position)[len(target) - len(shape) :]
-    result = target[len(target) - len(shape) :]
-    found: list[Size] = []
-    for size, at, whole in zip(shape, inner, result, strict=True):
-        if size == 1:
-            found.append(0)
-        elif size == whole:
-            found.append(at)
-        else:
-            raise NotNative(
-                f"whether the size {size} broadcasts to {whole} is not known before it runs"
-            )
-    return tuple(found)
 
 
 ElementRule: TypeAlias = Callable[[Site, Position], Expr]

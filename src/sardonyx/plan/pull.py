@@ -159,6 +159,8 @@ class Pull:
         numbers = tuple(at for at in position if isinstance(at, int))
         if facts.value is None or len(numbers) != len(position):
             return None
+        if not facts.value.size:
+            return const(0, self.graph.dtype(value))  # of nothing: no loop ever comes here
         return self._number(facts.value[numbers], self.graph.dtype(value))
 
     def _number(self, element: object, dtype: Dtype) -> Expr | None:

@@ -132,6 +132,8 @@ class NativeModel:
         self._main = self._library.sx_main
         self._main.restype = ctypes.c_int32
         self._phases = _phases(plan)
+        native = [step for step in plan.steps if isinstance(step, Step)]
+        self._read_natively = {number for step in native for number in step.tensors}
         self._free: list[_Memory] = []
         self._lock = threading.Lock()
         self._layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
@@ -334,11 +336,11 @@ class _Memory:
             return model._constants[tensor.place.number]
         values = dict(zip(model.plan.symbols, sizes, strict=True))
         shape = _shape(tensor, values)
-        array = np.empty(shape, _numpy_type(tensor))
+        array = np.empty([shape[axis] for axis in tensor.order], _numpy_type(tensor))
         address = self._pointers[number]
         if array.nbytes and address:
             ctypes.memmove(array.ctypes.data, address, array.nbytes)
-        return array
+        return array.transpose(np.argsort(tensor.order))
 
     def _bind(self, number: int, value: Value, sizes: list[int]) -> None:
         """Keep a reference node's result, and learn the sizes that it decides."""
@@ -352,7 +354,7 @@ class _Memory:
                 if symbol is not None and sizes[model._symbols[symbol]] < 0:
                     sizes[model._symbols[symbol]] = size
             known = {n: s for n, s in zip(model.plan.symbols, sizes, strict=True) if s >= 0}
-            expected = _shape(tensor, known)
+            expected = _shape(tensor, known) if number in model._read_natively else value.shape
             if expected != value.shape:
                 raise RunError(
                     f"it gave the shape {list(value.shape)}, where {list(expected)} was inferred",

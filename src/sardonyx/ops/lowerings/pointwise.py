@@ -12,7 +12,7 @@ from functools import reduce
 from sardonyx.loops.build import cast, maximum, minimum, where
 from sardonyx.loops.nodes import Const, Expr, apply
 from sardonyx.loops.operations import FLOATS, INTEGERS
-from sardonyx.ops.lowering import Element, Position, Site, broadcast_position
+from sardonyx.ops.lowering import Element, Position, Site
 from sardonyx.sizes import product
 
 __all__ = [
@@ -66,7 +66,7 @@ def _fitted(function: Callable[[Site, Expr, Expr], Expr], weight: int) -> Elemen
         if product(other) == 1:
             return function(site, site.operand(0, position), site.operand(1, (0,) * len(other)))
         part = slice(start, start + len(other))
-        at = broadcast_position(other, position[part], shape[part])
+        at = site.spread(other, position[part], shape[part])
         return function(site, site.operand(0, position), site.operand(1, at))
 
     return Element(value, weight, pointwise=True)

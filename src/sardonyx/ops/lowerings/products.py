@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sardonyx.loops.build import cast
 from sardonyx.loops.nodes import Dtype, Expr
-from sardonyx.ops.lowering import Contraction, Position, Product, Site, broadcast_position, computed
+from sardonyx.ops.lowering import Contraction, Position, Product, Site, computed
 from sardonyx.sizes import Size
 
 __all__ = ["GEMM", "MATMUL", "describe_matmul", "sum_dtype"]
@@ -29,11 +29,11 @@ def describe_matmul(site: Site, first: int, second: int) -> Contraction:
 
     def read_a(at: Position, m: Size, k: Size) -> Expr:
         inner = (m, k) if left else (k,)
-        return site.operand(first, (*broadcast_position(a[:-2], at, batch), *inner))
+        return site.operand(first, (*site.spread(a[:-2], at, batch), *inner))
 
     def read_b(at: Position, k: Size, n: Size) -> Expr:
         inner = (k, n) if right else (k,)
-        return site.operand(second, (*broadcast_position(b[:-2], at, batch), *inner))
+        return site.operand(second, (*site.spread(b[:-2], at, batch), *inner))
 
     def position(at: Position, m: Size, n: Size) -> Position:
         return (*at, *((m,) if left else ()), *((n,) if right else ()))
@@ -63,7 +63,7 @@ def _gemm(site: Site) -> Contraction:
     def finish(at: Position, m: Size, n: Size, total: Expr) -> Expr:
         value = total if alpha == 1.0 else total * alpha
         if call.has(2) and beta != 0.0:
-            where_c = broadcast_position(site.shape(2), (m, n), (rows, columns))
+            where_c = site.spread(site.shape(2), (m, n), (rows, columns))
             addend = cast(computed(site.read(2, where_c)), dtype)
             value = value + (addend if beta == 1.0 else addend * beta)
         return value

@@ -20,7 +20,6 @@ from sardonyx.ops.lowering import (
     Nest,
     Position,
     Site,
-    broadcast_position,
     computed,
     loop_dtype,
 )
@@ -195,7 +194,7 @@ def _parameter(
             require_equal(site, shape[0], size, f"parameters and a factor's {by}s")
         return site.read(index, (place,))
     pair = ((m, 0), (factor[-2], 1)) if by == "row" else ((0, n), (1, factor[-1]))
-    return site.read(index, broadcast_position(shape, (*at, *pair[0]), (*batch, *pair[1])))
+    return site.read(index, site.spread(shape, (*at, *pair[0]), (*batch, *pair[1])))
 
 
 def _moved(site: Site, contraction: Contraction, zeros: tuple[int, int], right: int) -> Contraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sardonyx.loops.build import cast, where
 from sardonyx.loops.index import remainder
 from sardonyx.loops.nodes import Expr, apply
-from sardonyx.ops.lowering import Element, Nest, Position, Relabel, Site, broadcast_position
+from sardonyx.ops.lowering import Element, Nest, Position, Relabel, Site
 from sardonyx.ops.lowerings.checks import require_equal
 from sardonyx.ops.lowerings.generating import number
 from sardonyx.ops.lowerings.parameters import length_of, require_size, whole
@@ -77,7 +77,7 @@ def _transpose(site: Site, position: Position) -> Expr:
 def _expand(site: Site, position: Position) -> Expr:
     if site.call.vector(1) is None:
         _check_expanded(site)
-    return site.read(0, broadcast_position(site.shape(0), position, site.out_shape()))
+    return site.read(0, site.spread(site.shape(0), position, site.out_shape()))
 
 
 def _check_expanded(site: Site) -> None:
