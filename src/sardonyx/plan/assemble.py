@@ -100,6 +100,7 @@ class _Assembly:
         self.tables: dict[Table, int] = {}
 
     def step(self, group: Group, written: Written) -> None:
+        self._bind_sizes(written)
         for argument in written.arguments:
             if (
                 isinstance(argument, Reordered)

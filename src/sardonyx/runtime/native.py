@@ -12,7 +12,9 @@ Nothing of it changes while it runs, so many threads may run it at once: each ha
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,7 @@ from sardonyx.ops.facts import Facts, facts_of_array
 from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep, Step, Tensor
 from sardonyx.runtime.threads import Pool
+from sardonyx.runtime.trace import Trace
 from sardonyx.sizes import evaluate
 
 __all__ = ["NUMPY_TYPES", "NativeModel"]
@@ -98,6 +101,9 @@ class Layout:
     offsets: tuple[tuple[int, int], ...]  # tensor, offset
     outputs: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]  # tensor, shape, type
     output_bytes: int
+    largest: (
+        str  # the node that asks for the most bytes, for who must be told that they are too many
+    )
 
 
 class NativeModel:
@@ -144,11 +150,20 @@ class NativeModel:
 
     # One run
 
-    def run(self, inputs: Sequence[Value], guard: Guard) -> list[Value]:
-        """Run once. Arrays have the types and shapes that the plan's inputs have."""
+    @property
+    def threads(self) -> int:
+        """How many threads one run may use."""
+        return self._threads
+
+    def run(self, inputs: Sequence[Value], guard: Guard, trace: Trace | None = None) -> list[Value]:
+        """Run once. Arrays have the types and shapes that the plan's inputs have.
+
+        Args:
+            trace: is told when each step began and ended.
+        """
         memory = self._take()
         try:
-            return memory.go(inputs, guard)
+            return memory.go(inputs, guard, trace)
         finally:
             memory.forget()
             with self._lock:
@@ -180,21 +195,46 @@ class NativeModel:
             spans.append((evaluate(slot.bytes, values), slot.first, slot.last))
         placed = place_slots(spans)
         outputs = tuple(
-            (number, _shape(plan.tensors[number], values), _numpy_type(plan.tensors[number]))
+            (number, self._output_shape(number, values), _numpy_type(plan.tensors[number]))
             for number in phase.outputs
         )
-        size = sum(int(np.prod(shape)) * dtype.itemsize for _, shape, dtype in outputs)
+        bytes_of = {n: math.prod(shape) * dtype.itemsize for n, shape, dtype in outputs}
+        size = sum(bytes_of.values())
+        bytes_of.update((n, span[0]) for n, span in zip(phase.slots, spans, strict=True))
         offsets = tuple(zip(phase.slots, placed.offsets, strict=True))
-        return Layout(placed.bytes, offsets, outputs, size)
+        return Layout(placed.bytes, offsets, outputs, size, self._writer_of(phase, bytes_of))
+
+    def _output_shape(self, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
+        tensor = self.plan.tensors[number]
+        shape = _shape(tensor, values)
+        if any(size < 0 for size in shape):
+            raise RunError(
+                f"it would have the shape {list(shape)} for these inputs",
+                where=f"value {tensor.name!r}",
+                value=shape,
+                hint="The inputs are too small for the model.",
+            )
+        return shape
+
+    def _writer_of(self, phase: Phase, bytes_of: Mapping[int, int]) -> str:
+        """The nodes of the step that first touches the largest tensor of a phase."""
+        largest = max(bytes_of, key=lambda number: bytes_of[number], default=None)
+        for step in self.plan.steps[phase.first : phase.end]:
+            if isinstance(step, Step) and largest in step.tensors:
+                return self.nodes_of(step)
+        return "the model"
+
+    def nodes_of(self, step: Step) -> str:
+        """The nodes that a step computes, as a person would name them."""
+        nodes = [self.plan.nodes[number].node for number in step.nodes]
+        more = f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
+        return ", ".join(nodes[:MAX_NAMED]) + more
 
     def failure(self, run: Run) -> SardonyxError:
         """What a run that stopped has to say."""
         step = self.plan.steps[run.step]
         assert isinstance(step, Step)
-        nodes = [self.plan.nodes[number] for number in step.nodes]
-        where = ", ".join(node.node for node in nodes[:MAX_NAMED])
-        if len(nodes) > MAX_NAMED:
-            where += f" and {len(nodes) - MAX_NAMED} more"
+        where = self.nodes_of(step)
         if run.error == CANCELLED:
             return CancelledError("the run was cancelled", where=where)
         if run.error == DEADLINE:
@@ -226,7 +266,7 @@ class _Memory:
         """Let go of what belongs to the caller."""
         self._values.clear()
 
-    def go(self, inputs: Sequence[Value], guard: Guard) -> list[Value]:
+    def go(self, inputs: Sequence[Value], guard: Guard, trace: Trace | None) -> list[Value]:
         model, plan = self._model, self._model.plan
         sizes = [-1] * len(plan.symbols)
         for number, value in zip(plan.inputs, inputs, strict=True):
@@ -238,14 +278,19 @@ class _Memory:
         held = 0
         try:
             for number, phase in enumerate(model._phases):
+                begin = 0 if trace is None else time.monotonic_ns()
                 if isinstance(phase.host, ReferenceStep):
                     self._reference_phase(phase.host, sizes, guard)
                 elif phase.host is not None:
                     self._size_phase(phase.host, sizes)
                 else:
-                    held += self._native_phase(number, phase, tuple(sizes), guard)
+                    held += self._native_phase(number, phase, tuple(sizes), guard, trace)
+                if trace is not None and phase.host is not None:
+                    trace.host(phase.first, begin)
         finally:
             guard.release(held)
+        if trace is not None:
+            trace.sizes = {n: s for n, s in zip(plan.symbols, sizes, strict=True) if s >= 0}
         return [self._result(n) for n in plan.outputs]
 
     def _feed(self, number: int, value: Value) -> None:
@@ -258,11 +303,18 @@ class _Memory:
             self._pointers[number] = value.ctypes.data
         self._values[number] = value
 
-    def _native_phase(self, number: int, phase: Phase, sizes: tuple[int, ...], guard: Guard) -> int:
+    def _native_phase(
+        self,
+        number: int,
+        phase: Phase,
+        sizes: tuple[int, ...],
+        guard: Guard,
+        trace: Trace | None,
+    ) -> int:
         model = self._model
         layout = model.layout(number, sizes)
         held = layout.arena_bytes + layout.output_bytes
-        guard.reserve(held, "the model")
+        guard.reserve(held, layout.largest)
         self._sizes[: len(sizes)] = list(sizes)
         kept = self._arenas.get(number)
         if kept is None or kept[0] is not layout:
@@ -275,9 +327,11 @@ class _Memory:
         run.stop = run.error = 0
         run.deadline = 0 if guard.deadline is None else max(1, int(guard.deadline * 1e9))
         watch = None if guard.cancel is None else _watch(run, guard)
+        clock, times = (None, None) if trace is None else (trace.clock, trace.times)
+        first, end = phase.first, phase.end
         try:
             failed = model._main(
-                self._run_pointer, self._pointers, self._sizes, phase.first, phase.end, None, None
+                self._run_pointer, self._pointers, self._sizes, first, end, clock, times
             )
         finally:
             if watch is not None:
@@ -285,6 +339,8 @@ class _Memory:
         if failed:
             guard.release(held)
             raise model.failure(run)
+        if trace is not None:
+            trace.native(first, end)
         return held
 
     def _place(self, number: int, layout: Layout) -> None:

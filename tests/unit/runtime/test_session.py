@@ -61,12 +61,44 @@ def test_ports() -> None:
 def test_placement_names_every_node_and_the_reason() -> None:
     placement = sx.Session(ADD).placement
     assert [p.op for p in placement] == ["Add", "Constant", "Mul"]
-    assert all(p.backend == "reference" and p.reason for p in placement)
+    assert all(p.backend == "native" and p.reason for p in placement)
+
+
+STRINGS = """
+<ir_version: 8, opset_import: ["" : 20]>
+join (string[n] x, float[n] z) => (string[n] y, float[n] w) { y = StringConcat(x, x)  w = Relu(z) }
+"""
+
+
+def test_placement_says_why_a_node_is_not_native() -> None:
+    joined, relu = sx.Session(STRINGS).placement
+    assert (joined.backend, joined.reason) == ("reference", "StringConcat has no native code")
+    assert relu.backend == "native"
 
 
 def test_fallback_refused() -> None:
-    with pytest.raises(UnsupportedError, match="3 of 3 nodes"):
-        sx.Session(ADD, fallback="refuse")
+    assert sx.Session(ADD, fallback="refuse").placement[0].backend == "native"
+    with pytest.raises(UnsupportedError, match="1 of 2 nodes"):
+        sx.Session(STRINGS, fallback="refuse")
+
+
+def test_threads_and_precision_are_checked() -> None:
+    with pytest.raises(ValueError, match="threads=0"):
+        sx.Session(ADD, threads=0)
+    with pytest.raises(ValueError, match="'strict', 'float32'"):
+        sx.Session(ADD, precision="sloppy")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["strict", "float32"])
+def test_the_same_bits_for_any_number_of_threads(precision: str) -> None:
+    rng = np.random.default_rng(1)
+    x, y = (rng.standard_normal((50_000, 3)).astype(np.float32) for _ in range(2))
+    one, two = (
+        sx.Session(ADD, threads=threads, precision=precision).run(None, {"x": x, "y": y})  # type: ignore[arg-type]
+        for threads in (1, 2)
+    )
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_unknown_option_values() -> None:
