@@ -51,6 +51,7 @@ class Case:
     symbolic: bool = False
     opset: int = 28
     domain: str = ""
+    domain_version: int = 5
 
     def model(self) -> onnx.ModelProto:
         names = [f"x{i}" if x is not None else "" for i, x in enumerate(self.inputs)]
@@ -70,7 +71,7 @@ class Case:
         graph = helper.make_graph([node], "case", fed, outputs, weights)
         imports = [helper.make_opsetid("", self.opset)]
         if self.domain:
-            imports.append(helper.make_opsetid(self.domain, 5))
+            imports.append(helper.make_opsetid(self.domain, self.domain_version))
         model = helper.make_model(graph, opset_imports=imports, ir_version=13)
         inferred = onnx.shape_inference.infer_shapes(model)
         for value in inferred.graph.output:  # types are wanted; shapes are ours to infer

@@ -15,11 +15,7 @@ from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import CostRule, Operator, OpKind, ShapeRule
 from sardonyx.ops.facts import Facts, Shape
 from sardonyx.ops.lowering import Lowering
-from sardonyx.ops.lowerings.trees import (
-    TREE_ENSEMBLE,
-    TREE_ENSEMBLE_CLASSIFIER,
-    TREE_ENSEMBLE_REGRESSOR,
-)
+from sardonyx.ops.lowerings import classical, linear, trees
 from sardonyx.ops.plain import data_decides, flops_per_input, same_shape
 from sardonyx.sizes import Size, product
 
@@ -89,7 +85,7 @@ def feature_vectorizer(call: Call) -> list[Facts]:
             total = total + shape[-1]
     if first is None:
         return [call.out((call.fresh(0), total))]
-    return [call.out((first[0], total))]
+    return [call.out((first[0] if len(first) == 2 else 1, total))]
 
 
 def one_hot_encoder(call: Call) -> list[Facts]:
@@ -192,35 +188,61 @@ def entry(
 
 
 OPERATORS = (
-    entry("ArrayFeatureExtractor", "opaque", array_feature_extractor, flops_per_input(0)),
-    entry("Binarizer", "pointwise", same_shape, flops_per_input(1)),
+    entry(
+        "ArrayFeatureExtractor",
+        "opaque",
+        array_feature_extractor,
+        flops_per_input(0),
+        classical.ARRAY_FEATURE_EXTRACTOR,
+    ),
+    entry("Binarizer", "pointwise", same_shape, flops_per_input(1), classical.BINARIZER),
     entry("CastMap", "opaque", cast_map, data_decides),
     entry("CategoryMapper", "pointwise", category_mapper, data_decides),
     entry("DictVectorizer", "opaque", dict_vectorizer, data_decides),
-    entry("FeatureVectorizer", "opaque", feature_vectorizer, flops_per_input(0)),
-    entry("Imputer", "pointwise", same_shape, flops_per_input(1)),
-    entry("LabelEncoder", "pointwise", label_encoder, data_decides),
-    entry("LinearClassifier", "contraction", partial(classifier, "classlabels_ints"), linear_cost),
-    entry("LinearRegressor", "contraction", partial(regressor, "targets"), linear_cost),
-    entry("Normalizer", "reduction", same_shape, flops_per_input(2)),
-    entry("OneHotEncoder", "opaque", one_hot_encoder, data_decides),
-    entry("SVMClassifier", "contraction", svm_classifier, svm_cost),
-    entry("SVMRegressor", "contraction", one_target, svm_cost),
-    entry("Scaler", "pointwise", same_shape, flops_per_input(2)),
-    entry("TreeEnsemble", "opaque", partial(regressor, "n_targets"), data_decides, TREE_ENSEMBLE),
+    entry(
+        "FeatureVectorizer",
+        "opaque",
+        feature_vectorizer,
+        flops_per_input(0),
+        classical.FEATURE_VECTORIZER,
+    ),
+    entry("Imputer", "pointwise", same_shape, flops_per_input(1), classical.IMPUTER),
+    entry("LabelEncoder", "pointwise", label_encoder, data_decides, classical.LABEL_ENCODER),
+    entry(
+        "LinearClassifier",
+        "contraction",
+        partial(classifier, "classlabels_ints"),
+        linear_cost,
+        linear.LINEAR_CLASSIFIER,
+    ),
+    entry(
+        "LinearRegressor",
+        "contraction",
+        partial(regressor, "targets"),
+        linear_cost,
+        linear.LINEAR_REGRESSOR,
+    ),
+    entry("Normalizer", "reduction", same_shape, flops_per_input(2), classical.NORMALIZER),
+    entry("OneHotEncoder", "opaque", one_hot_encoder, data_decides, classical.ONE_HOT_ENCODER),
+    entry("SVMClassifier", "contraction", svm_classifier, svm_cost, linear.SVM_CLASSIFIER),
+    entry("SVMRegressor", "contraction", one_target, svm_cost, linear.SVM_REGRESSOR),
+    entry("Scaler", "pointwise", same_shape, flops_per_input(2), classical.SCALER),
+    entry(
+        "TreeEnsemble", "opaque", partial(regressor, "n_targets"), data_decides, trees.TREE_ENSEMBLE
+    ),
     entry(
         "TreeEnsembleClassifier",
         "opaque",
         partial(classifier, "classlabels_int64s"),
         data_decides,
-        TREE_ENSEMBLE_CLASSIFIER,
+        trees.TREE_ENSEMBLE_CLASSIFIER,
     ),
     entry(
         "TreeEnsembleRegressor",
         "opaque",
         partial(regressor, "n_targets"),
         data_decides,
-        TREE_ENSEMBLE_REGRESSOR,
+        trees.TREE_ENSEMBLE_REGRESSOR,
     ),
     entry("ZipMap", "opaque", zip_map, data_decides),
 )

@@ -159,7 +159,8 @@ def _many_rows(
     b, ballot = walk.b, walk.ballot
     work = block * walk.trees * max(walk.deepest, 1) * STEP
     with b.parallel((ceil_div(rows, block),), work) as (number,):
-        first = number * block
+        block = b.named(block, LANES * BLOCK_LANES + 1)
+        first = b.named(number * block, rows)
         here = b.index(b.size(min_of(block, rows - first)), block + 1)
         lanes = b.index(b.size(ceil_div(here, LANES)), block + 1)
         with b.loop(lanes * LANES) as r:
