@@ -12,6 +12,8 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings.attention import ATTENTION
+from sardonyx.ops.lowerings.rotary import ROTARY
 from sardonyx.ops.plain import flops_per_input
 from sardonyx.sizes import Size, quotient
 
@@ -144,7 +146,7 @@ def rotary(call: Call) -> list[Facts]:
 
 
 OPERATORS = (
-    Operator("Attention", "contraction", attention, cost=attention_cost),
+    Operator("Attention", "contraction", attention, None, attention_cost, ATTENTION),
     Operator(
         "FlexAttention",
         "contraction",
@@ -153,5 +155,5 @@ OPERATORS = (
         domain="ai.onnx.preview",
     ),
     Operator("LinearAttention", "contraction", linear_attention, cost=linear_cost),
-    Operator("RotaryEmbedding", "pointwise", rotary, cost=flops_per_input(3)),
+    Operator("RotaryEmbedding", "pointwise", rotary, None, flops_per_input(3), ROTARY),
 )

@@ -9,6 +9,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, moved, total
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts
+from sardonyx.ops.lowerings import losses
 from sardonyx.ops.plain import flops_per_input
 
 __all__ = ["OPERATORS"]
@@ -84,8 +85,22 @@ def determinant_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 
 OPERATORS = (
-    Operator("NegativeLogLikelihoodLoss", "reduction", loss, cost=flops_per_input(1)),
-    Operator("SoftmaxCrossEntropyLoss", "reduction", loss, cost=flops_per_input(6)),
+    Operator(
+        "NegativeLogLikelihoodLoss",
+        "reduction",
+        loss,
+        None,
+        flops_per_input(1),
+        losses.NEGATIVE_LOG_LIKELIHOOD,
+    ),
+    Operator(
+        "SoftmaxCrossEntropyLoss",
+        "reduction",
+        loss,
+        None,
+        flops_per_input(6),
+        losses.SOFTMAX_CROSS_ENTROPY,
+    ),
     Operator("Det", "opaque", determinant, cost=determinant_cost),
     Operator(
         "Adagrad", "opaque", partial(update, 1), cost=partial(update_cost, 7), domain=TRAINING
