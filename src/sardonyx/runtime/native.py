@@ -150,11 +150,6 @@ class NativeModel:
 
     # One run
 
-    @property
-    def threads(self) -> int:
-        """How many threads one run may use."""
-        return self._threads
-
     def run(self, inputs: Sequence[Value], guard: Guard, trace: Trace | None = None) -> list[Value]:
         """Run once. Arrays have the types and shapes that the plan's inputs have.
 

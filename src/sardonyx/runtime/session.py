@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends import reference
@@ -23,8 +24,18 @@ from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.runtime.compiled import compile_native, is_native
 from sardonyx.runtime.machine import usable_cores, usable_memory
+from sardonyx.runtime.measure import clock_address
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.ports import Port, check_feeds, port_of
+from sardonyx.runtime.profile import Profile
+from sardonyx.runtime.profiling import (
+    Bill,
+    limits_of,
+    profile_runs,
+    works_of_plan,
+    works_of_program,
+)
+from sardonyx.runtime.trace import Trace
 
 __all__ = ["Placement", "Session"]
 
@@ -90,7 +101,8 @@ class Session:
             _check_conflicts(self._shapes)
         if threads is not None and threads < 1:
             raise ValueError(f"threads={threads}; at least 1 is needed")
-        self._native, reason = _compile(self._model, self._shapes, threads, progress)
+        self._threads = threads or usable_cores()
+        self._native, reason = _compile(self._model, self._shapes, self._threads, progress)
         self._placement = _place(self._model, self._native, reason)
         if fallback == "refuse":
             _check_fallback(self._placement)
@@ -189,6 +201,50 @@ class Session:
         guard = self._guard(timeout, cancel, None)
         return self._program.run_all(check_feeds(self._ports, feeds, self._fixed_dims), guard)
 
+    def profile(self, feeds: Mapping[str, Any], *, runs: int = 20, warmup: int = 2) -> Profile:
+        """Run the model on `feeds` again and again, and say where the time goes, step by step.
+
+        Args:
+            runs: how many runs are timed; a step's time is the median.
+            warmup: runs before them.
+        """
+        if runs < 1 or warmup < 0:
+            raise ValueError(f"runs={runs}, warmup={warmup}; at least 1 and 0 are needed")
+        checked = check_feeds(self._ports, feeds, self._fixed_dims)
+        given: dict[str, Value] = {**self._defaults, **checked}
+        inputs = [given.get(port.name) for port in self._ports]
+        native, outputs = self._native, [port.name for port in self.outputs]
+        if native is None:
+            works, clock = works_of_program(self._program), 0
+        else:
+            works = works_of_plan(native.plan, list(self._model.graph))
+            clock = clock_address()
+
+        def once() -> Trace:
+            trace, guard = Trace(len(works), clock), self._guard(None, None, None)
+            if native is None:
+                self._program.run(checked, outputs, guard, trace.host)
+            else:
+                native.run(inputs, guard, trace)
+            return trace
+
+        for _ in range(warmup):
+            once()
+        bill = Bill(self._shapes, self._model.opset_imports, self._input_sizes(given))
+        return profile_runs(works, once, bill, runs=runs, limits=limits_of(self._threads))
+
+    def _input_sizes(self, given: Mapping[str, Value]) -> dict[str, int]:
+        """The symbols that these inputs give a size to."""
+        found: dict[str, int] = {}
+        for value in self._model.graph.inputs:
+            array, shape = given.get(value.name or ""), self._shapes.of(value).shape
+            if isinstance(array, np.ndarray) and shape is not None:
+                for dim, size in zip(shape, array.shape, strict=True):
+                    name = None if isinstance(dim, int) else dim.lone_symbol
+                    if name is not None:
+                        found[name] = size
+        return found
+
     def _guard(self, timeout: float | None, cancel: Flag | None, byte_budget: int | None) -> Guard:
         verify_files(self._model)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -243,12 +299,12 @@ def _check_conflicts(shapes: Shapes) -> None:
 def _compile(
     model: ir.Model,
     shapes: Shapes,
-    threads: int | None,
+    threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[NativeModel | None, str]:
     """The compiled model, or why there is none."""
     try:
-        native = compile_native(model, shapes, threads=threads or usable_cores(), progress=progress)
+        native = compile_native(model, shapes, threads=threads, progress=progress)
     except (ToolchainError, CacheError) as error:
         return None, f"nothing can be compiled here: {error.message}"
     except NotNative as refusal:

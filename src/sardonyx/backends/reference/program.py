@@ -10,9 +10,10 @@ its own slots and its own guard.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from sardonyx.backends.reference.values import (
 from sardonyx.errors import InputError, RunError, SardonyxError
 
 __all__ = ["Block", "Kernel", "Program", "Step"]
+
+Timed: TypeAlias = Callable[[int, int], None]  # a step's number, and when it began: monotonic_ns
 
 
 class Kernel(Protocol):
@@ -69,7 +72,13 @@ class Block:
     outputs: tuple[int | None, ...]
     slots: int
 
-    def run(self, inputs: Sequence[Value], captured: Sequence[Value], guard: Guard) -> list[Value]:
+    def run(
+        self,
+        inputs: Sequence[Value],
+        captured: Sequence[Value],
+        guard: Guard,
+        timed: Timed | None = None,
+    ) -> list[Value]:
         """Run the graph once; what it holds is given back to the guard at the end."""
         slots: list[Value] = [None] * self.slots
         held: dict[int, int] = {}
@@ -79,8 +88,11 @@ class Block:
             slots[slot] = value
         try:
             self.place_constants(slots, held, guard)
-            for step in self.steps:
+            for number, step in enumerate(self.steps):
+                begin = 0 if timed is None else time.monotonic_ns()
                 run_step(step, slots, held, guard)
+                if timed is not None:
+                    timed(number, begin)
                 for slot in step.dead_after:
                     slots[slot] = None
                     guard.release(held.pop(slot, 0))
@@ -182,13 +194,20 @@ class Program:
     outputs: tuple[str, ...]
     values: Mapping[int, str]
 
-    def run(self, feeds: Mapping[str, Value], outputs: Sequence[str], guard: Guard) -> list[Value]:
+    def run(
+        self,
+        feeds: Mapping[str, Value],
+        outputs: Sequence[str],
+        guard: Guard,
+        timed: Timed | None = None,
+    ) -> list[Value]:
         """Run the model.
 
         Args:
             feeds: a value for each input by name; inputs with an initializer may be left out.
             outputs: names of the outputs to return, in this order.
             guard: the bounds of this run.
+            timed: is told the number of each step that has run, and when it began.
 
         Raises:
             InputError: a feed is missing, or an output's name is unknown.
@@ -197,7 +216,7 @@ class Program:
         """
         positions = [self._position(name) for name in outputs]
         with np.errstate(all="ignore"):
-            results = self.block.run(self._arguments(feeds, guard), (), guard)
+            results = self.block.run(self._arguments(feeds, guard), (), guard, timed)
         return [thaw(results[position]) for position in positions]
 
     def run_all(self, feeds: Mapping[str, Value], guard: Guard) -> dict[str, Value]:
