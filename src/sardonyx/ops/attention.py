@@ -13,6 +13,7 @@ from sardonyx.ops.costs import Cost, moved
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
 from sardonyx.ops.lowerings.attention import ATTENTION
+from sardonyx.ops.lowerings.linear_attention import LINEAR_ATTENTION
 from sardonyx.ops.lowerings.rotary import ROTARY
 from sardonyx.ops.plain import flops_per_input
 from sardonyx.sizes import Size, quotient
@@ -154,6 +155,8 @@ OPERATORS = (
         cost=attention_cost,
         domain="ai.onnx.preview",
     ),
-    Operator("LinearAttention", "contraction", linear_attention, cost=linear_cost),
+    Operator(
+        "LinearAttention", "contraction", linear_attention, None, linear_cost, LINEAR_ATTENTION
+    ),
     Operator("RotaryEmbedding", "pointwise", rotary, None, flops_per_input(3), ROTARY),
 )
