@@ -329,7 +329,8 @@ def _clip(site: Site, position: Position) -> Expr:
 
 
 def _swiglu(site: Site, a: Expr, b: Expr) -> Expr:
-    return a * apply("sigmoid", a) * b
+    alpha = _float_attr(site, "alpha", 1.0)
+    return a * apply("sigmoid", a if alpha == 1.0 else a * alpha) * b
 
 
 BIT_CAST = Element(lambda site, at: _bit_cast(site, site.read(0, at)), weight=0, pointwise=True)
