@@ -86,13 +86,29 @@ def _write(
                 written = _write_one(graph, group, grouping.stored, orders, target)
         except NotNative as refusal:
             refused[refusal.node or group.root.node] = str(refusal)
+            asked.update(_all_reads(graph, group, grouping))
             continue
         except NeedsBytes as need:
             required.add(need.value)
+            asked.update(_all_reads(graph, group, grouping))
             continue
         asked.update(filter(None, map(value_of, written.arguments)))
         found.append((group, written))
     found.reverse()
+    return found
+
+
+def _all_reads(graph: Graph, group: Group, grouping: Grouping) -> set[ir.Value]:
+    """What a group that has no kernel yet may read, so that this round finds all there is to find."""
+    found: set[ir.Value] = set()
+    pending = [group.root, *group.tail]
+    while pending:
+        for value in pending.pop().reads:
+            producer = graph.producer.get(value)
+            if producer is not None and value not in found:
+                found.add(value)
+                if value not in grouping.stored:
+                    pending.append(producer)
     return found
 
 
