@@ -129,7 +129,8 @@ class NativeModel:
         calls: Mapping[int, Call] | None = None,
     ) -> None:
         self.plan = plan
-        self._constants = tuple(constants)
+        self.library = library
+        self.constants = tuple(constants)
         self._pool = pool
         self._threads = threads
         self._reference = dict(reference or {})
@@ -146,7 +147,7 @@ class NativeModel:
         self._symbols = {name: number for number, name in enumerate(plan.symbols)}
         self._bound_by = _bound_by(plan, self._symbols)
         self._fixed_outputs = tuple(plan.tensors[n].place.kind for n in plan.outputs)
-        self._pointers = _pointer_template(plan, self._constants)
+        self._pointers = _pointer_template(plan, self.constants)
 
     # One run
 
@@ -384,7 +385,7 @@ class _Memory:
         model = self._model
         tensor = model.plan.tensors[number]
         if tensor.place.kind == "constant":
-            return model._constants[tensor.place.number]
+            return model.constants[tensor.place.number]
         values = dict(zip(model.plan.symbols, sizes, strict=True))
         shape = _shape(tensor, values)
         array = np.empty([shape[axis] for axis in tensor.order], _numpy_type(tensor))
@@ -417,7 +418,7 @@ class _Memory:
         tensor = self._model.plan.tensors[number]
         value = self._values.get(number)
         if tensor.place.kind == "constant":
-            return self._model._constants[tensor.place.number].copy()
+            return self._model.constants[tensor.place.number].copy()
         if isinstance(value, np.ndarray) and tensor.place.kind in ("input", "object"):
             return (
                 value.copy() if tensor.place.kind == "input" or not value.flags.writeable else value

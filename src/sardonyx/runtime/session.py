@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,15 +18,19 @@ from sardonyx.backends.guard import Flag, Guard
 from sardonyx.backends.reference import Value
 from sardonyx.errors import CacheError, InputError, ShapeError, ToolchainError, UnsupportedError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
-from sardonyx.model.load import Source, load, verify_files
+from sardonyx.model.load import FILES, Source, load, verify_files
 from sardonyx.model.opset import latest_opset, nearest_operator
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.lowering import NotNative
+from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
+from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.compiled import compile_native, is_native
 from sardonyx.runtime.machine import usable_cores, usable_memory
 from sardonyx.runtime.measure import clock_address
 from sardonyx.runtime.native import NativeModel
+from sardonyx.runtime.placement import Placement
 from sardonyx.runtime.ports import Port, check_feeds, port_of
 from sardonyx.runtime.profile import Profile
 from sardonyx.runtime.profiling import (
@@ -38,17 +43,6 @@ from sardonyx.runtime.profiling import (
 from sardonyx.runtime.trace import Trace
 
 __all__ = ["Placement", "Session"]
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where one node runs, and why there."""
-
-    node: str
-    op: str
-    backend: Literal["native", "reference"]
-    reason: str
-    source: str | None  # the user's own line, where the exporter recorded one
 
 
 class Session:
@@ -94,48 +88,73 @@ class Session:
                 raise ValueError(
                     f"{name}={choice!r}; choose one of {', '.join(map(repr, choices))}"
                 )
-        self._model = load(source, limits=limits, base_dir=base_dir)
-        _check_operators(self._model)
-        self._shapes = infer_shapes(self._model)
-        if declared_shapes == "refuse":
-            _check_conflicts(self._shapes)
         if threads is not None and threads < 1:
             raise ValueError(f"threads={threads}; at least 1 is needed")
         self._threads = threads or usable_cores()
-        self._native, reason = _compile(self._model, self._shapes, self._threads, progress)
-        self._placement = _place(self._model, self._native, reason)
-        if fallback == "refuse":
-            _check_fallback(self._placement)
-        if self._native is None:
-            self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
+        self._open = partial(load, source, limits=limits, base_dir=base_dir)
         self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
         self._fixed_dims = dict(fixed_dims or {})
-        graph = self._model.graph
+        self._defaults: dict[str, Value] = {}
+        self._native: NativeModel | None = None
+        self._ports: tuple[Port, ...] = ()
+        self.inputs: tuple[Port, ...] = ()
+        self.outputs: tuple[Port, ...] = ()
+        self._placement: tuple[Placement, ...] = ()
+        kept = _Kept(source, limits, declared_shapes, self._threads)
+        opened = kept.open()
+        if opened is None:
+            self._prepare(declared_shapes, progress, kept)
+        else:
+            self._native, self._placement = opened.native, opened.placement
+            self._ports = self.inputs = opened.inputs
+            self.outputs = opened.outputs
+        if fallback == "refuse":
+            _check_fallback(self._placement)
+
+    def _prepare(
+        self,
+        declared_shapes: str,
+        progress: Callable[[int, int], None] | None,
+        kept: _Kept,
+    ) -> None:
+        """Load, check and compile the model."""
+        model, shapes = self.model, self.shapes
+        _check_operators(model)
+        if declared_shapes == "refuse":
+            _check_conflicts(shapes)
+        self._native, reason = _compile(model, shapes, self._threads, progress)
+        if self._native is None:
+            self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
+        graph = model.graph
         self._defaults = {
             v.name or "": v.const_value.numpy() for v in graph.inputs if v.const_value is not None
         }
         self._ports = tuple(
             port_of(v, has_default=v.name in graph.initializers) for v in graph.inputs
         )
-        self.inputs: tuple[Port, ...] = tuple(
+        self.inputs = tuple(
             p
             for p, v in zip(self._ports, graph.inputs, strict=True)
             if v.name not in graph.initializers
         )
-        self.outputs: tuple[Port, ...] = tuple(_output_port(v, self._shapes) for v in graph.outputs)
+        self.outputs = tuple(_output_port(v, shapes) for v in graph.outputs)
+        self._placement = _place(model, self._native, reason)
+        if self._native is not None and not self._defaults and len(model.meta.get(FILES, ())) <= 1:
+            self._native = kept.keep(self._native, self._placement, self.inputs, self.outputs)
 
     @cached_property
     def _program(self) -> reference.Program:
-        return reference.compile_model(self._model)
+        return reference.compile_model(self.model)
 
-    @property
+    @cached_property
     def model(self) -> ir.Model:
-        return self._model
+        """The model itself; one that was compiled before is loaded when it is first asked for."""
+        return self._open()
 
-    @property
+    @cached_property
     def shapes(self) -> Shapes:
         """What is known of every value before the model runs."""
-        return self._shapes
+        return infer_shapes(self.model)
 
     @property
     def placement(self) -> tuple[Placement, ...]:
@@ -217,7 +236,7 @@ class Session:
         if native is None:
             works, clock = works_of_program(self._program), 0
         else:
-            works = works_of_plan(native.plan, list(self._model.graph))
+            works = works_of_plan(native.plan, list(self.model.graph))
             clock = clock_address()
 
         def once() -> Trace:
@@ -230,14 +249,14 @@ class Session:
 
         for _ in range(warmup):
             once()
-        bill = Bill(self._shapes, self._model.opset_imports, self._input_sizes(given))
+        bill = Bill(self.shapes, self.model.opset_imports, self._input_sizes(given))
         return profile_runs(works, once, bill, runs=runs, limits=limits_of(self._threads))
 
     def _input_sizes(self, given: Mapping[str, Value]) -> dict[str, int]:
         """The symbols that these inputs give a size to."""
         found: dict[str, int] = {}
-        for value in self._model.graph.inputs:
-            array, shape = given.get(value.name or ""), self._shapes.of(value).shape
+        for value in self.model.graph.inputs:
+            array, shape = given.get(value.name or ""), self.shapes.of(value).shape
             if isinstance(array, np.ndarray) and shape is not None:
                 for dim, size in zip(shape, array.shape, strict=True):
                     name = None if isinstance(dim, int) else dim.lone_symbol
@@ -246,11 +265,54 @@ class Session:
         return found
 
     def _guard(self, timeout: float | None, cancel: Flag | None, byte_budget: int | None) -> Guard:
-        verify_files(self._model)
+        if "model" in self.__dict__:
+            verify_files(self.model)
         deadline = None if timeout is None else time.monotonic() + timeout
         return Guard(
             byte_budget if byte_budget is not None else self._byte_budget, deadline, cancel
         )
+
+
+def _is_file(source: str | os.PathLike[str]) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):  # a model as text, too long for a name
+        return False
+
+
+class _Kept:
+    """The compiled form of a model's file in the cache, where it has one."""
+
+    def __init__(self, source: Source, limits: Limits, declared_shapes: str, threads: int) -> None:
+        self._threads = threads
+        self._cache: Cache | None = None
+        self._key: str | None = None
+        if isinstance(source, (str, os.PathLike)) and _is_file(source):
+            environment = read_environment()
+            try:
+                self._key = artifact_key(Path(source), environment, limits, declared_shapes)
+                self._cache = default_cache(environment)
+            except (ToolchainError, CacheError):
+                self._key = None  # compiling will say why
+
+    def open(self) -> Opened | None:
+        if self._cache is None or self._key is None:
+            return None
+        return open_kept(self._cache, self._key, self._threads)
+
+    def keep(
+        self,
+        native: NativeModel,
+        placement: Sequence[Placement],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+    ) -> NativeModel:
+        """The model with its constants mapped from the cache, or as it is where that cannot be."""
+        if self._cache is None or self._key is None:
+            return native
+        keep(self._cache, self._key, native, placement, inputs, outputs)
+        opened = self.open()
+        return native if opened is None else opened.native
 
 
 def _output_port(value: ir.Value, shapes: Shapes) -> Port:

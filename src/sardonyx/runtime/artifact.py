@@ -1,0 +1,172 @@
+"""A compiled model in the cache: its plan, its library and its constants, laid out for mapping.
+
+    plan      JSON: the plan, the ports, the placement, and which library and constants belong to it
+    library   machine code, verified by content before it is loaded
+    weights   every constant as its kernel wants it, mapped rather than read
+
+A model that lies in a file is found by that file's identity: device, inode, size, and the times of its
+last change. Opening it then reads neither the file nor the graph. A file that changed a moment ago
+might change again within the same tick of the clock, and is not trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401  numpy knows bfloat16 by its name then
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
+from sardonyx.options import Environment
+from sardonyx.plan.plan import Plan, Step
+from sardonyx.plan.serialize import plan_from_json, plan_to_json
+from sardonyx.runtime.cache import Cache, content_key
+from sardonyx.runtime.native import Array, NativeModel
+from sardonyx.runtime.placement import Placement
+from sardonyx.runtime.ports import Port
+from sardonyx.runtime.threads import process_pool
+
+__all__ = ["Opened", "artifact_key", "keep", "open_kept"]
+
+SETTLED = 2_000_000_000  # nanoseconds after which a file's times tell its contents
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a session needs of a model, without the model."""
+
+    native: NativeModel
+    placement: tuple[Placement, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+def artifact_key(path: Path, environment: Environment, *options: object) -> str | None:
+    """What a compiled form of this file is kept under; None where the file is too young to be known."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) < SETTLED:
+        return None
+    identity = (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+    cpu, toolchain = host_cpu(), find_toolchain(environment)
+    return content_key(
+        "artifact", *map(repr, (identity, cpu, toolchain.identity, _own_code(), options))
+    )
+
+
+@lru_cache(maxsize=1)
+def _own_code() -> str:
+    """Which Sardonyx this is: a kept plan is only good for the code that made it."""
+    root = Path(__file__).parent.parent
+    found = []
+    for path in sorted(path for ending in ("py", "h", "c") for path in root.rglob(f"*.{ending}")):
+        status = path.stat()
+        found.append(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
+    return content_key(*found)
+
+
+def keep(
+    cache: Cache,
+    key: str,
+    native: NativeModel,
+    placement: Sequence[Placement],
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+) -> bool:
+    """Put a compiled model into the cache; False where it needs more than a plan to run."""
+    plain = all(port.dtype is not None and port.element is None for port in (*inputs, *outputs))
+    if not plain or not all(isinstance(step, Step) for step in native.plan.steps):
+        return False
+    places, size = _places(native.constants)
+    cache.put("weights", key, lambda path: _write_constants(path, native.constants, places, size))
+    contents = {
+        "plan": plan_to_json(native.plan),
+        "library": native.library.parent.name,
+        "constants": [
+            [place, array.dtype.name, list(array.shape)]
+            for place, array in zip(places, native.constants, strict=True)
+        ],
+        "placement": [asdict(one) for one in placement],
+        "inputs": [_port_as_json(port) for port in inputs],
+        "outputs": [_port_as_json(port) for port in outputs],
+    }
+    text = json.dumps(contents, separators=(",", ":"))
+
+    def write(path: Path) -> None:
+        path.write_text(text, encoding="utf-8")
+
+    cache.put("plan", key, write)
+    return True
+
+
+def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
+    """The compiled model that was kept under this key; None where there is none."""
+    found = cache.find("plan", key)
+    weights = cache.find("weights", key)
+    if found is None or weights is None:
+        return None
+    contents = json.loads(found.read_bytes())
+    library = cache.find("library", contents["library"])
+    if library is None:
+        return None
+    plan: Plan = plan_from_json(contents["plan"])
+    blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
+    constants = [_constant(blob, *entry) for entry in contents["constants"]]
+    native = NativeModel(plan, library, constants, process_pool(), threads)
+    return Opened(
+        native,
+        tuple(Placement(**one) for one in contents["placement"]),
+        tuple(map(_port_from_json, contents["inputs"])),
+        tuple(map(_port_from_json, contents["outputs"])),
+    )
+
+
+def _places(constants: Sequence[Array]) -> tuple[list[int], int]:
+    places, at = [], 0
+    for array in constants:
+        places.append(at)
+        at += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    return places, at
+
+
+def _write_constants(
+    path: Path, constants: Sequence[Array], places: Sequence[int], size: int
+) -> None:
+    with path.open("wb") as file:
+        for array, place in zip(constants, places, strict=True):
+            file.seek(place)
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        file.truncate(size)
+
+
+def _constant(blob: Array, place: int, dtype: str, shape: Sequence[int]) -> Array:
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape)) * kind.itemsize
+    array: Array = blob[place : place + count].view(kind).reshape(shape)
+    return array
+
+
+def _port_as_json(port: Port) -> list[Any]:
+    assert port.dtype is not None
+    return [port.name, port.type, port.dtype.value, port.shape, port.optional]
+
+
+def _port_from_json(entry: Sequence[Any]) -> Port:
+    name, kind, dtype, shape, optional = entry
+    return Port(name, kind, ir.DataType(dtype), None if shape is None else tuple(shape), optional)
