@@ -37,7 +37,7 @@ from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
 from sardonyx.sizes import evaluate
 
-__all__ = ["NUMPY_TYPES", "NativeModel"]
+__all__ = ["NUMPY_TYPES", "Array", "Layout", "NativeModel", "Run"]
 
 Array = npt.NDArray[Any]
 
@@ -136,8 +136,9 @@ class NativeModel:
         self._reference = dict(reference or {})
         self._calls = dict(calls or {})
         self._library = ctypes.CDLL(str(library))
-        self._main = self._library.sx_main
-        self._main.restype = ctypes.c_int32
+        self.main = self._library.sx_main
+        self.main.restype = ctypes.c_int32
+        self.main.argtypes = (*[ctypes.c_void_p] * 3, *[ctypes.c_int32] * 2, *[ctypes.c_void_p] * 2)
         self._phases = _phases(plan)
         native = [step for step in plan.steps if isinstance(step, Step)]
         self._read_natively = {number for step in native for number in step.tensors}
@@ -170,6 +171,39 @@ class NativeModel:
             if self._free:
                 return self._free.pop()
         return _Memory(self)
+
+    @property
+    def single_call(self) -> bool:
+        """Whether a run is one call into the library."""
+        return len(self._phases) == 1 and self._phases[0].host is None
+
+    def layout_for(self, shapes: Sequence[tuple[int, ...]]) -> Layout:
+        """The layout of a single call with inputs of these shapes."""
+        return self.layout(0, self._sizes_for(shapes))
+
+    def _sizes_for(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        sizes = [-1] * len(self.plan.symbols)
+        position = {number: at for at, number in enumerate(self.plan.inputs)}
+        for number, axis, symbol in self._bound_by:
+            sizes[symbol] = shapes[position[number]][axis]
+        return tuple(sizes)
+
+    def arguments(
+        self, run: Run, layout: Layout, shapes: Sequence[tuple[int, ...]]
+    ) -> tuple[Any, Any, Array]:
+        """Pointers, sizes and arena of a single call; the caller's own arrays are left to put in."""
+        self.prepare(run)
+        pointers = (ctypes.c_void_p * max(len(self.plan.tensors), 1))(*self._pointers)
+        sizes = (ctypes.c_int64 * max(len(self.plan.symbols), 1))(*self._sizes_for(shapes))
+        return pointers, sizes, place_tensors(layout, pointers)
+
+    def prepare(self, run: Run) -> None:
+        """Give a run its threads."""
+        run.parallel = self._pool.parallel_address
+        run.allocate = self._pool.allocate_address
+        run.pool = self._pool.handle
+        run.threads = self._threads
+        run.budget = -1
 
     def layout(self, number: int, sizes: tuple[int, ...]) -> Layout:
         """The layout of a phase for these sizes of the plan's symbols; remembered."""
@@ -247,11 +281,7 @@ class _Memory:
         self._model = model
         self._count = len(model.plan.tensors)
         self._run = Run()
-        pool = model._pool
-        self._run.parallel = pool.parallel_address
-        self._run.allocate = pool.allocate_address
-        self._run.pool = pool.handle
-        self._run.threads = model._threads
+        model.prepare(self._run)
         self._run_pointer = ctypes.byref(self._run)
         self._pointers = (ctypes.c_void_p * max(self._count, 1))(*model._pointers)
         self._sizes = (ctypes.c_int64 * max(len(model.plan.symbols), 1))()
@@ -326,7 +356,7 @@ class _Memory:
         clock, times = (None, None) if trace is None else (trace.clock, trace.times)
         first, end = phase.first, phase.end
         try:
-            failed = model._main(
+            failed = model.main(
                 self._run_pointer, self._pointers, self._sizes, first, end, clock, times
             )
         finally:
@@ -340,11 +370,7 @@ class _Memory:
         return held
 
     def _place(self, number: int, layout: Layout) -> None:
-        memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
-        base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-        for tensor, offset in layout.offsets:
-            self._pointers[tensor] = base + offset
-        self._arenas[number] = (layout, memory)
+        self._arenas[number] = (layout, place_tensors(layout, self._pointers))
 
     def _reference_phase(self, step: ReferenceStep, sizes: list[int], guard: Guard) -> None:
         model = self._model
@@ -424,6 +450,15 @@ class _Memory:
                 value.copy() if tensor.place.kind == "input" or not value.flags.writeable else value
             )
         return value
+
+
+def place_tensors(layout: Layout, pointers: Any) -> Array:
+    """An arena, and pointers to where the tensors lie in it."""
+    memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
+    base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+    for tensor, offset in layout.offsets:
+        pointers[tensor] = base + offset
+    return memory
 
 
 def _watch(run: Run, guard: Guard) -> Callable[[], None]:
