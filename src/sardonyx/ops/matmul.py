@@ -11,7 +11,7 @@ from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
 from sardonyx.ops.lowering import Site
 from sardonyx.ops.lowerings import products, quantized
-from sardonyx.ops.lowerings.einsum import einsum_product
+from sardonyx.ops.lowerings.einsum import Parsed, einsum_product
 from sardonyx.sizes import Size, product
 
 __all__ = ["OPERATORS"]
@@ -149,12 +149,13 @@ def einsum_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
     return moved(call.inputs, outputs, macs=space * (len(call.inputs) - 1))
 
 
-def einsum_terms(site: Site) -> tuple[list[str], str]:
-    """The operands' terms and the result's, for the lowering."""
+def einsum_parsed(site: Site) -> Parsed:
+    """The equation, for the lowering."""
     parsed = parse_einsum(site.call)
     if parsed is None:
         site.refuse("the rank of an operand is not known before it runs")
-    return parsed[0], parsed[1]
+    terms, result, sizes, hidden = parsed
+    return terms, result, sizes, broadcast_shapes(site.call, hidden) or ()
 
 
 OPERATORS = (
@@ -164,5 +165,5 @@ OPERATORS = (
         "QLinearMatMul", "contraction", qlinear_matmul, None, matmul_cost, quantized.QLINEAR_MATMUL
     ),
     Operator("Gemm", "contraction", gemm, None, gemm_cost, products.GEMM),
-    Operator("Einsum", "contraction", einsum, None, einsum_cost, einsum_product(einsum_terms)),
+    Operator("Einsum", "contraction", einsum, None, einsum_cost, einsum_product(einsum_parsed)),
 )

@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, const
-from sardonyx.ops.lowering import Contraction, NotNative, Position, Product, Site
+from sardonyx.ops.facts import Shape
+from sardonyx.ops.lowering import Contraction, Position, Product, Site
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.sizes import Size, product
 
@@ -23,6 +24,8 @@ __all__ = ["einsum_product"]
 
 Label: TypeAlias = "str | int"
 Labels: TypeAlias = tuple[Label, ...]
+# The operands' terms, the result's, the letters' sizes, and the dimensions under `...`.
+Parsed: TypeAlias = tuple[Sequence[str], str, Mapping[str, Size], Shape]
 
 
 @dataclass(frozen=True)
@@ -51,30 +54,20 @@ def _term(text: str, dots: int) -> Labels:
     return (*before, *(range(-dots, 0) if found else ()), *after)
 
 
-def read_equation(site: Site, terms: Sequence[str], result: str) -> Equation:
-    """The equation over the labels that each operand really has: one of size 1 is stretched."""
-    sizes: dict[Label, Size] = {}
-    shapes = [site.shape(index) for index in range(len(terms))]
-    operands: list[Labels] = []
-    for term, shape in zip(terms, shapes, strict=True):
-        dots = len(shape) - len(term.replace("...", ""))
+def _equation(site: Site, parsed: Parsed) -> Equation:
+    """The equation with `...` written out; sizes of 1 stretch to those of the same label."""
+    terms, result, letters, hidden = parsed
+    operands = []
+    for index, term in enumerate(terms):
+        dots = len(site.shape(index)) - len(term.replace("...", ""))
         operands.append(_term(term, dots))
-        for label, size in zip(operands[-1], shape, strict=True):
-            if sizes.setdefault(label, size) == 1:
-                sizes[label] = size
-    for labels, shape in zip(operands, shapes, strict=True):
-        for label, size in zip(labels, shape, strict=True):
-            if size != sizes[label] and size != 1:
-                raise NotNative(
-                    f"whether the sizes {size} and {sizes[label]} of one label are equal is not "
-                    "known before it runs"
-                )
-    dots = len(site.out_shape()) - len(result.replace("...", ""))
-    return Equation(tuple(operands), _term(result, dots), sizes)
+    sizes: dict[Label, Size] = dict(letters.items())
+    sizes |= {axis - len(hidden): size for axis, size in enumerate(hidden)}
+    return Equation(tuple(operands), _term(result, len(hidden)), sizes)
 
 
-def _describe(site: Site, parse: Callable[[Site], tuple[list[str], str]]) -> Contraction:
-    equation = read_equation(site, *parse(site))
+def _describe(site: Site, parse: Callable[[Site], Parsed]) -> Contraction:
+    equation = _equation(site, parse(site))
     split = _as_product(equation)
     if split is not None:
         return _contraction(site, equation, *split)
@@ -147,10 +140,8 @@ def _contraction(
 
 def _read(site: Site, equation: Equation, operand: int, where: Mapping[Label, Size]) -> Expr:
     labels, shape = equation.operands[operand], site.shape(operand)
-    return site.operand(
-        operand,
-        [0 if size == 1 else where[label] for label, size in zip(labels, shape, strict=True)],
-    )
+    at = tuple(where[label] if equation.sizes[label] != 1 else 0 for label in labels)
+    return site.operand(operand, site.spread(shape, at, equation.shape(labels)))
 
 
 def _sums(site: Site, equation: Equation, inner: Labels) -> Contraction:
@@ -176,6 +167,6 @@ def _sums(site: Site, equation: Equation, inner: Labels) -> Contraction:
     )
 
 
-def einsum_product(parse: Callable[[Site], tuple[list[str], str]]) -> Product:
-    """The lowering of Einsum; `parse` gives the operands' terms and the result's."""
+def einsum_product(parse: Callable[[Site], Parsed]) -> Product:
+    """The lowering of Einsum, by its parser."""
     return Product(lambda site: _describe(site, parse))

@@ -70,19 +70,7 @@ def _spread(site: Site, index: int, position: Position) -> Expr:
         return _of_block(site, index, position, axis, block)
     if len(parameter) != 1:
         site.refuse("scales of several dimensions need a block_size")
-    return site.read(index, (_of_slice(site, parameter[0], shape[axis], position[axis]),))
-
-
-def _of_slice(site: Site, count: Size, size: Size, at: Size) -> Size:
-    """The number of a slice's scale; one scale serves all slices, and only a run may know."""
-    b = site.b
-    if count == size:
-        return at
-    given, wanted = b.size(count), b.size(size)
-    with b.once():
-        fault = apply("ne", given, wanted) & apply("ne", given, 1)
-        b.fail_if(fault, "{value} scales for an axis of {limit}", given, wanted)
-    return b.index(where(apply("eq", given, 1), b.size(0), b.size(at)), count)
+    return site.read(index, site.spread(parameter, (position[axis],), (shape[axis],)))
 
 
 def _of_block(site: Site, index: int, position: Position, axis: int, block: int) -> Expr:
