@@ -114,7 +114,7 @@ def _label_encoder(site: Site, position: Position) -> Expr:
         result = _searched(site, keys[known], values[known], value, other)
     if known.all():
         return result
-    return where(apply("isnan", value), const(values[~known][-1].item(), dtype), result)
+    return where(apply("isnan", value), const(values[~known][0].item(), dtype), result)
 
 
 def _searched(
@@ -157,8 +157,10 @@ def _dictionary(site: Site) -> tuple[npt.NDArray[Any], npt.NDArray[Any], float]:
 def _first(site: Site, *names: str) -> npt.NDArray[Any]:
     for name in names:
         given = site.call.attr(name)
-        if given is not None and len(given):
-            return given.numpy().reshape(-1) if name.endswith("tensor") else np.array(given)
+        if given is not None:
+            array = given.numpy().reshape(-1) if name.endswith("tensor") else np.array(given)
+            if len(array):
+                return array
     raise NotNative(f"it has none of {', '.join(names)}")
 
 

@@ -137,8 +137,6 @@ def _vote(walk: Walk, finish: Finish) -> None:
         reason = "a node asks for feature {limit}, past the {value} given"
         site.b.fail_if(given < asked, reason, given, asked - 1)
     rows: Size = shape[0] if len(shape) == 2 else 1
-    if rows == 0:
-        return
     lane_rows = LANES * min_of(BLOCK_LANES, max_of(1, ceil_div(rows, LANES * BLOCKS)))
     copies = site.scratch(walk.real, ceil_div(rows, lane_rows) * lane_rows * walk.width)
     totals = site.scratch(walk.real, ceil_div(rows, lane_rows) * lane_rows * walk.ballot.targets)
