@@ -37,6 +37,7 @@ __all__ = [
     "Product",
     "Relabel",
     "Site",
+    "TransposedConvolution",
     "Window",
     "computed",
     "loop_dtype",
@@ -288,4 +289,15 @@ class Convolution:
     nest: Nest
 
 
-Lowering: TypeAlias = "Element | Relabel | Nest | Product | Convolution"
+@dataclass(frozen=True)
+class TransposedConvolution:
+    """x[n, c, spatial…] spread by w[c, o / groups, kernel…], plus bias[o]; `nest` defines it.
+
+    The window's `pads_begin` says how far into the full spread the output begins.
+    """
+
+    describe: Callable[[Site], Window]
+    nest: Nest
+
+
+Lowering: TypeAlias = "Element | Relabel | Nest | Product | Convolution | TransposedConvolution"

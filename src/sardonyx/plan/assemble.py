@@ -48,7 +48,8 @@ def assemble(
     """The plan, and the arrays of its constants."""
     assembly = _Assembly(graph, orders)
     inputs = tuple(
-        assembly.add(value, Place("input", n)) for n, value in enumerate(graph.model.graph.inputs)
+        assembly.add(value, Place("input", n))
+        for n, value in enumerate(v for v in graph.model.graph.inputs if v.const_value is None)
     )
     made = {value for group, one in written if one is not None for value in group_outputs(group)}
     for number, value in enumerate(graph.model.graph.outputs):
@@ -107,7 +108,8 @@ class _Assembly:
                 and (argument.value, argument.order) not in self.copies
             ):
                 self._reorder(argument)
-        self._call(written)
+        for one in (written, *written.more):
+            self._call(one)
 
     def _bind_sizes(self, written: Written) -> None:
         """Steps that find out the sizes which this kernel needs and nothing has told yet."""

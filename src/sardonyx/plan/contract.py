@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import onnx_ir as ir
-
 from sardonyx.loops.index import unflatten
-from sardonyx.loops.nodes import Cast, Dtype, Expr, Kernel, Load, Var
+from sardonyx.loops.nodes import Cast, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
-from sardonyx.ops.lowering import Contraction, Convolution, Position, Product, Window
+from sardonyx.ops.lowering import Contraction, Position, Product
 from sardonyx.plan.group import Group
-from sardonyx.plan.layout import channels_last
 from sardonyx.plan.plan import (
     BATCH,
     COLUMN,
@@ -24,15 +21,14 @@ from sardonyx.plan.plan import (
     SUMS,
     ConvolutionKernel,
     Matrix,
-    Order,
     Packing,
     ProductKernel,
 )
 from sardonyx.plan.target import Target
-from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
+from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, substitute, symbol, symbols
 
-__all__ = ["write_convolution", "write_matrix_product"]
+__all__ = ["complete", "write_matrix_product"]
 
 INNER = "%k"
 
@@ -79,7 +75,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     for matrix in (a, operand):
         if matrix is not None:
             sizes += [matrix.offset, matrix.by_row, matrix.by_column]
-    return writer.done(_complete(kernel, tuple(sizes)))
+    return writer.done(complete(kernel, tuple(sizes)))
 
 
 def _matrix(
@@ -172,87 +168,7 @@ def _epilogue(writer: Writer, group: Group, contraction: Contraction, merged: bo
     return b.kernel()
 
 
-def write_convolution(writer: Writer, group: Group, target: Target) -> Written | None:
-    """The convolution by a kernel of the backend; None where it has none for it."""
-    lowering, node, graph = group.root.lowering, group.root.node, writer.graph
-    assert isinstance(lowering, Convolution)
-    site = writer.site(group)
-    window = lowering.describe(site)
-    source, filters = node.inputs[0], node.inputs[1]
-    assert source is not None
-    assert filters is not None
-    dtype = graph.dtype(source)
-    panel = target.panel(dtype, few=False)
-    weights = graph.constants.get(filters)
-    if panel is None or weights is None or not 3 <= len(graph.shape(source)) <= 5:
-        return None
-    if graph.dtype(filters) != dtype or not all(isinstance(p, int) for p in window.pads_begin):
-        return None
-    if not writer.is_stored(source):
-        raise NeedsBytes(source)
-    shape, out = graph.shape(source), graph.shape(node.outputs[0])
-    channels = shape[1]
-    if not isinstance(channels, int) or channels != weights.shape[1] * window.groups:
-        return None
-    buffer = _channels_last_input(writer, source)
-    packing = _filters_packing(window, channels, weights.shape[0], panel)
-    packed = writer.extra(PackedConstant(filters, packing), dtype, "in")
-    epilogue = _pixel_epilogue(writer, group, dtype)
-    kernel = ConvolutionKernel(
-        writer.b.number_of(buffer),
-        writer.b.number_of(packed),
-        shape[0],
-        channels,
-        weights.shape[0],
-        window.groups,
-        window.kernel,
-        window.strides,
-        window.dilations,
-        tuple(int(p) for p in window.pads_begin if isinstance(p, int)),
-        shape[2:],
-        out[2:],
-        dtype,
-        epilogue,
-    )
-    return writer.done(_complete(kernel, (*shape, *out)))
-
-
-def _channels_last_input(writer: Writer, source: ir.Value) -> str:
-    shape = writer.graph.shape(source)
-    wanted = channels_last(len(shape))
-    if same_bytes(shape, writer.order(source), wanted):
-        return writer.source(source)[0]
-    return writer.extra(Reordered(source, wanted), writer.graph.dtype(source), "in")
-
-
-def same_bytes(shape: tuple[Size, ...], a: Order, b: Order) -> bool:
-    """Whether two orders of axes put every element at the same place."""
-    return [x for x in a if shape[x] != 1] == [x for x in b if shape[x] != 1]
-
-
-def _filters_packing(window: Window, channels: int, filters: int, panel: int) -> Packing:
-    if window.groups > 1 and window.groups == channels:
-        return Packing("depthwise")
-    return Packing("filters", (window.groups, panel))
-
-
-def _pixel_epilogue(writer: Writer, group: Group, dtype: Dtype) -> Kernel:
-    """Bias and whatever follows, for `COUNT` filters of one pixel."""
-    b, site, graph = writer.b, writer.site(group), writer.graph
-    out = graph.shape(group.root.node.outputs[0])
-    b.ranges.update({BATCH: out[0], ROW: product(out[2:]), COLUMN: out[1]})
-    where = unflatten(symbol(ROW), out[2:], b.ranges)
-    pixel = tuple(b.named(at, whole) for at, whole in zip(where, out[2:], strict=True))
-    with b.loop(symbol(COUNT), "vector") as lane:
-        channel = b.index(b.size(symbol(COLUMN) + lane), out[1])
-        total: Expr = b.let(Load(SUMS, lane, dtype))
-        if site.call.has(2):
-            total = total + site.operand(2, (channel,))
-        site.store((symbol(BATCH), channel, *pixel), total)
-    return b.kernel()
-
-
-def _complete(
+def complete(
     kernel: ProductKernel | ConvolutionKernel, sizes: tuple[Size, ...]
 ) -> ProductKernel | ConvolutionKernel:
     """The kernel with all its symbols, those of its own sizes among them."""

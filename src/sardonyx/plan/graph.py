@@ -122,10 +122,9 @@ class Graph:
 def find_constants(model: ir.Model, shapes: Shapes, fold: Fold | None) -> dict[ir.Value, Array]:
     """Values that are the same in every run: initializers, known values, and what follows from them."""
     graph = model.graph
-    fed = set(graph.inputs) if (model.ir_version or 4) >= 4 else set()
     found: dict[ir.Value, Array] = {}
     for value in graph.initializers.values():
-        if value.const_value is not None and value not in fed and _plain(shapes.of(value)):
+        if value.const_value is not None and _plain(shapes.of(value)):
             found[value] = value.const_value.numpy()
     for node in graph:
         known = {v: _known(shapes.of(v)) for v in node.outputs}

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from sardonyx.ops.lowering import Convolution, Element, Nest, Product, Relabel
+from sardonyx.ops.lowering import (
+    Convolution,
+    Element,
+    Nest,
+    Product,
+    Relabel,
+    TransposedConvolution,
+)
 from sardonyx.plan.graph import Graph, Opaque, Work
 
 __all__ = ["Group", "Grouping", "group_nodes"]
@@ -145,7 +152,7 @@ def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int) -> bool:
     if len(readers) != 1 or list(readers[0].node.inputs).count(value) != 1:
         return len(readers) <= 1 and isinstance(readers[0].lowering, Element)
     reader = readers[0]
-    if isinstance(reader.lowering, (Product, Convolution, Opaque)):
+    if isinstance(reader.lowering, (Product, Convolution, TransposedConvolution, Opaque)):
         return False
     if isinstance(reader.lowering, Nest):
         return reader.lowering.reads_once

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.ops.lowering import Convolution, Element, Nest
+from sardonyx.ops.lowering import Convolution, Element, Nest, TransposedConvolution
 from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.group import Group, Grouping
 from sardonyx.plan.plan import Order
@@ -40,7 +40,7 @@ def _wants_channels_last(
     graph: Graph, group: Group, orders: dict[ir.Value, Order], rank: int
 ) -> bool:
     work = group.root
-    if isinstance(work.lowering, Convolution):
+    if isinstance(work.lowering, (Convolution, TransposedConvolution)):
         return work.node.inputs[1] in graph.constants
     if work.node.op_type == "Transpose" or any(one.outputs[0].shape is None for one in group.tail):
         return False

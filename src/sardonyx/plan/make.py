@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
-from sardonyx.ops.lowering import Convolution, NotNative, Product
+from sardonyx.ops.lowering import Convolution, NotNative, Product, TransposedConvolution
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.assemble import assemble
-from sardonyx.plan.contract import write_convolution, write_matrix_product
+from sardonyx.plan.contract import write_matrix_product
+from sardonyx.plan.convolve import write_convolution, write_transposed
 from sardonyx.plan.graph import Array, Fold, Graph, Opaque, find_constants, read_graph
 from sardonyx.plan.group import Group, Grouping, group_nodes
 from sardonyx.plan.layout import choose_orders
@@ -92,7 +93,8 @@ def _write(
             required.add(need.value)
             asked.update(_all_reads(graph, group, grouping))
             continue
-        asked.update(filter(None, map(value_of, written.arguments)))
+        for one in (written, *written.more):
+            asked.update(filter(None, map(value_of, one.arguments)))
         found.append((group, written))
     found.reverse()
     return found
@@ -120,9 +122,11 @@ def _write_one(
     target: Target | None,
 ) -> Written:
     """A kernel of the backend where it has one that suits, else plain loops."""
-    write = {Product: write_matrix_product, Convolution: write_convolution}.get(
-        type(group.root.lowering)
-    )
+    write = {
+        Product: write_matrix_product,
+        Convolution: write_convolution,
+        TransposedConvolution: write_transposed,
+    }.get(type(group.root.lowering))
     if target is not None and write is not None:
         written = write(Writer(graph, stored, orders), group, target)
         if written is not None:

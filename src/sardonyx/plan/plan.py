@@ -176,6 +176,7 @@ class ConvolutionKernel:
     Attributes:
         input, weights: buffers; the weights are packed constants.
         sizes, output_sizes: spatial sizes of the images.
+        stored, dtype: the types of activations and weights, and of the sums.
         epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
     """
 
@@ -191,6 +192,7 @@ class ConvolutionKernel:
     pads_begin: tuple[int, ...]
     sizes: tuple[Size, ...]
     output_sizes: tuple[Size, ...]
+    stored: Dtype
     dtype: Dtype
     epilogue: Kernel
 

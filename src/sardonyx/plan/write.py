@@ -13,7 +13,16 @@ from sardonyx.loops.build import PARALLEL_GRAIN, Builder
 from sardonyx.loops.index import divides_by_data, flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
 from sardonyx.loops.walk import sizes_of, statements
-from sardonyx.ops.lowering import Convolution, Element, Nest, Position, Product, Relabel, Site
+from sardonyx.ops.lowering import (
+    Convolution,
+    Element,
+    Nest,
+    Position,
+    Product,
+    Relabel,
+    Site,
+    TransposedConvolution,
+)
 from sardonyx.plan.graph import Array, Graph
 from sardonyx.plan.group import Group
 from sardonyx.plan.plan import KernelSource, Order, Packing
@@ -96,11 +105,15 @@ def value_of(argument: Argument) -> ir.Value | None:
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel with what its buffers are, and the numbers of the nodes that it computes."""
+    """A kernel with what its buffers are, and the numbers of the nodes that it computes.
+
+    `more` are kernels that compute the rest of the same result.
+    """
 
     kernel: KernelSource
     arguments: tuple[Argument, ...]
     nodes: tuple[int, ...]
+    more: tuple[Written, ...] = ()
 
 
 @dataclass
@@ -214,7 +227,7 @@ def write_group(
     writer = Writer(graph, stored, orders)
     if isinstance(lowering, Nest):
         lowering.build(writer.site(group))
-    elif isinstance(lowering, Convolution):
+    elif isinstance(lowering, (Convolution, TransposedConvolution)):
         lowering.nest.build(writer.site(group))
     else:
         assert isinstance(lowering, Product)

@@ -95,7 +95,7 @@ class Session:
         self._open = partial(load, source, limits=limits, base_dir=base_dir)
         self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
         self._fixed_dims = dict(fixed_dims or {})
-        self._defaults: dict[str, Value] = {}
+        self._defaults: frozenset[str] = frozenset()  # inputs that the model has values for
         self._native: NativeModel | None = None
         self._is_kept = False  # the constants are the cache's, not the user's file
         self._ports: tuple[Port, ...] = ()
@@ -108,7 +108,9 @@ class Session:
             self._prepare(declared_shapes, progress, kept)
         else:
             self._native, self._placement = opened.native, opened.placement
-            self._ports = self.inputs = opened.inputs
+            self._ports = opened.inputs
+            self.inputs = tuple(port for port in self._ports if not port.optional)
+            self._defaults = frozenset(port.name for port in self._ports if port.optional)
             self.outputs = opened.outputs
         if fallback == "refuse":
             _check_fallback(self._placement)
@@ -117,10 +119,10 @@ class Session:
     def _short_way(self) -> Repeats | None:
         """For models that read nothing of the user's files any more, and take one call to run."""
         mapped = "model" in self.__dict__ and any(f.path for f in self.model.meta.get(FILES, ()))
-        if self._native is None or self._defaults or (mapped and not self._is_kept):
+        if self._native is None or (mapped and not self._is_kept):
             return None
-        possible = Repeats.possible(self._native, self._ports)
-        return Repeats(self._native, self._ports) if possible else None
+        possible = Repeats.possible(self._native, self.inputs)
+        return Repeats(self._native, self.inputs) if possible else None
 
     def _prepare(
         self,
@@ -137,9 +139,7 @@ class Session:
         if self._native is None:
             self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
         graph = model.graph
-        self._defaults = {
-            v.name or "": v.const_value.numpy() for v in graph.inputs if v.const_value is not None
-        }
+        self._defaults = frozenset(v.name or "" for v in graph.inputs if v.const_value is not None)
         self._ports = tuple(
             port_of(v, has_default=v.name in graph.initializers) for v in graph.inputs
         )
@@ -150,9 +150,9 @@ class Session:
         )
         self.outputs = tuple(_output_port(v, shapes) for v in graph.outputs)
         self._placement = _place(model, self._native, reason)
-        if self._native is not None and not self._defaults and len(model.meta.get(FILES, ())) <= 1:
+        if self._native is not None and len(model.meta.get(FILES, ())) <= 1:
             given = self._native
-            self._native = kept.keep(given, self._placement, self.inputs, self.outputs)
+            self._native = kept.keep(given, self._placement, self._ports, self.outputs)
             self._is_kept = self._native is not given
 
     @cached_property
@@ -216,11 +216,10 @@ class Session:
         checked = check_feeds(self._ports, feeds, self._fixed_dims)
         names = list(output_names or [p.name for p in self.outputs])
         if self._native is None or (
-            self._defaults and not checked.keys().isdisjoint(self._defaults)
+            self._defaults and not checked.keys().isdisjoint(self._defaults)  # compiled in
         ):
             return self._program.run(checked, names, guard)
-        given: dict[str, Value] = {**self._defaults, **checked}
-        arrays = [given.get(port.name) for port in self._ports]
+        arrays = [checked.get(port.name) for port in self.inputs]
         results = self._native.run(arrays, guard)
         if repeats is not None and byte_budget is None:
             repeats.learn(arrays)
@@ -255,9 +254,10 @@ class Session:
         if runs < 1 or warmup < 0:
             raise ValueError(f"runs={runs}, warmup={warmup}; at least 1 and 0 are needed")
         checked = check_feeds(self._ports, feeds, self._fixed_dims)
-        given: dict[str, Value] = {**self._defaults, **checked}
-        inputs = [given.get(port.name) for port in self._ports]
+        inputs = [checked.get(port.name) for port in self.inputs]
         native, outputs = self._native, [port.name for port in self.outputs]
+        if not checked.keys().isdisjoint(self._defaults):
+            native = None  # as in `run`: these are compiled in
         if native is None:
             works, clock = works_of_program(self._program), 0
         else:
@@ -274,7 +274,7 @@ class Session:
 
         for _ in range(warmup):
             once()
-        bill = Bill(self.shapes, self.model.opset_imports, self._input_sizes(given))
+        bill = Bill(self.shapes, self.model.opset_imports, self._input_sizes(checked))
         return profile_runs(works, once, bill, runs=runs, limits=limits_of(self._threads))
 
     def _input_sizes(self, given: Mapping[str, Value]) -> dict[str, int]:

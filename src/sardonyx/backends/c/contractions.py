@@ -7,7 +7,7 @@ int32_t k(run, p, n)                                         calls it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +55,29 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
     if packing.name == "filters":
         groups, panel = packing.numbers
         return pack_conv(array, groups, Tile(1, panel))
-    assert packing.name == "depthwise"
-    return pack_depthwise(array)
+    if packing.name == "depthwise":
+        return pack_depthwise(array)
+    groups, panel = packing.numbers[:2]
+    turned = _turned(array, groups, packing.numbers[2:])
+    if packing.name == "filters-transposed":
+        return pack_conv(turned, groups, Tile(1, panel))
+    assert packing.name == "depthwise-transposed"
+    return pack_depthwise(turned)
+
+
+def _turned(
+    array: npt.NDArray[np.generic], groups: int, numbers: Sequence[int]
+) -> npt.NDArray[np.generic]:
+    """W[IC, OC/groups, kernel…] as the weights [OC, IC/groups, taps…] of one phase: rank, then taps of each axis."""
+    inner, outer = array.shape[:2]
+    split = array.reshape(groups, inner // groups, outer, *array.shape[2:])
+    turned = np.swapaxes(split, 1, 2).reshape(groups * outer, inner // groups, *array.shape[2:])
+    at = 1
+    for axis in range(numbers[0]):
+        count = numbers[at]
+        turned = turned.take(numbers[at + 1 : at + 1 + count], axis=2 + axis)
+        at += 1 + count
+    return turned
 
 
 def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
@@ -132,7 +153,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         return conv("contract", _conv_spec(kernel, name_of), "store_row", isa)
     window, images = _window(kernel, name_of), _extent(kernel.images, name_of)
     many = kernel.filters // kernel.channels
-    spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.dtype, kernel.dtype)
+    spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.stored, kernel.stored)
     return depthwise("contract", spec, "store_row", isa)
 
 
@@ -143,8 +164,8 @@ def _conv_spec(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> Conv
         kernel.filters,
         _window(kernel, name_of),
         kernel.groups,
-        kernel.dtype,
-        kernel.dtype,
+        kernel.stored,
+        kernel.stored,
     )
 
 

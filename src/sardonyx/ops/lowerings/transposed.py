@@ -21,7 +21,8 @@ from sardonyx.loops.index import flatten
 from sardonyx.loops.nodes import Expr, apply, const
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Shape
-from sardonyx.ops.lowering import Element, Nest, Position, Site
+from sardonyx.ops.lowering import Element, Nest, Position, Site, TransposedConvolution
+from sardonyx.ops.lowering import Window as Geometry
 from sardonyx.ops.lowerings.convolution import Terms, bias_of, check_groups, turned_weights
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.ops.lowerings.windows import Lanes, check_same, place_at
@@ -223,5 +224,17 @@ def _block(site: Site, rank: int) -> Shape:
     return tuple(sides)
 
 
-CONV_TRANSPOSE = Nest(_conv_transpose)
+def _describe(site: Site) -> Geometry:
+    """The window, for the backend's own kernels."""
+    shape, weights = site.shape(0), site.shape(1)
+    window = read_window(site.call, len(shape) - 2, weights[2:])
+    kernel = tuple(size for size in window.kernel if isinstance(size, int))
+    if len(kernel) != len(shape) - 2:
+        site.refuse("the size of the convolution's kernel is not known before it runs")
+    begins = _begins(site.call, window, shape[2:], site.out_shape()[2:])
+    groups = site.call.int_attr("group", 1)
+    return Geometry(kernel, window.strides, window.dilations, tuple(begins), groups)
+
+
+CONV_TRANSPOSE = TransposedConvolution(_describe, Nest(_conv_transpose))
 COL2IM = Element(_col2im, weight=16)

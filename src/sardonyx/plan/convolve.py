@@ -1,0 +1,226 @@
+"""Convolutions become kernels of the backend, over channels-last activations.
+
+A transposed convolution is several plain ones. With a stride of s, the outputs o = s*q + r of one phase r are
+reached by the same taps, each from input q + c; with the taps in the order of their c, that is a
+convolution of stride 1 over the input:
+
+    stride 2, kernel 4:   even outputs by taps 3, 1;  odd outputs by taps 2, 0      (for some padding)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product as combinations
+
+import onnx_ir as ir
+
+from sardonyx.loops.index import unflatten
+from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
+from sardonyx.ops.facts import Shape
+from sardonyx.ops.lowering import Convolution, TransposedConvolution, Window
+from sardonyx.plan.contract import complete
+from sardonyx.plan.group import Group
+from sardonyx.plan.layout import channels_last
+from sardonyx.plan.plan import (
+    BATCH,
+    COLUMN,
+    COUNT,
+    ROW,
+    SUMS,
+    ConvolutionKernel,
+    Order,
+    Packing,
+)
+from sardonyx.plan.target import Target
+from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
+from sardonyx.sizes import Size, product, symbol
+
+__all__ = ["write_convolution", "write_transposed"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution that the backend has a kernel for."""
+
+    source: ir.Value
+    filters: ir.Value
+    window: Window
+    pads: tuple[int, ...]
+    channels: int
+    outputs: int
+    stored: Dtype
+    panel: int
+
+    @property
+    def summed(self) -> Dtype:
+        return _summed(self.stored)
+
+    @property
+    def depthwise(self) -> bool:
+        return self.window.groups > 1 and self.window.groups == self.channels
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One spatial dimension of a phase: outputs first, first + step, …; input q + offset + j by tap j."""
+
+    first: int
+    step: int
+    count: Size
+    offset: int
+    taps: tuple[int, ...]
+
+
+def write_convolution(writer: Writer, group: Group, target: Target) -> Written | None:
+    """The convolution by a kernel of the backend; None where it has none for it."""
+    lowering, graph = group.root.lowering, writer.graph
+    assert isinstance(lowering, Convolution)
+    case = _case(writer, group, target, lowering.describe(writer.site(group)), transposed=False)
+    if case is None:
+        return None
+    name, numbers = (
+        ("depthwise", ()) if case.depthwise else ("filters", (case.window.groups, case.panel))
+    )
+    out = graph.shape(group.root.node.outputs[0])
+    phases = [Phase(0, 1, size, 0, ()) for size in out[2:]]
+    return _written(writer, group, case, case.window, case.pads, Packing(name, numbers), phases)
+
+
+def write_transposed(writer: Writer, group: Group, target: Target) -> Written | None:
+    """The transposed convolution as one kernel a phase; None where the backend has none for it."""
+    lowering, graph = group.root.lowering, writer.graph
+    assert isinstance(lowering, TransposedConvolution)
+    case = _case(writer, group, target, lowering.describe(writer.site(group)), transposed=True)
+    if case is None or any(dilation != 1 for dilation in case.window.dilations):
+        return None
+    spatial = graph.shape(group.root.node.outputs[0])[2:]
+    axes = [
+        _phases(kernel, stride, begin, size)
+        for kernel, stride, begin, size in zip(
+            case.window.kernel, case.window.strides, case.pads, spatial, strict=True
+        )
+    ]
+    if any(not phase.taps for phases in axes for phase in phases):
+        return None  # outputs that no tap reaches
+    kernels = []
+    for phases in combinations(*axes):
+        each = Writer(graph, writer.stored, writer.orders)
+        kernels.append(_write_phase(each, group, case, phases))
+    return replace(kernels[0], more=tuple(kernels[1:]))
+
+
+def _write_phase(writer: Writer, group: Group, case: Case, phases: tuple[Phase, ...]) -> Written:
+    ones = (1,) * len(phases)
+    window = Window(tuple(len(phase.taps) for phase in phases), ones, ones, (), case.window.groups)
+    taps = tuple(number for phase in phases for number in (len(phase.taps), *phase.taps))
+    name = "depthwise-transposed" if case.depthwise else "filters-transposed"
+    numbers = (case.window.groups, case.panel, len(phases), *taps)
+    pads = tuple(-phase.offset for phase in phases)
+    return _written(writer, group, case, window, pads, Packing(name, numbers), list(phases))
+
+
+def _phases(kernel: int, stride: int, begin: int, size: Size) -> list[Phase]:
+    """The phases of one dimension: which taps reach them, from where."""
+    found = []
+    for first in range(stride):
+        taps = [tap for tap in range(kernel) if (first + begin - tap) % stride == 0]
+        taps.reverse()  # by the input that they read
+        offset = (first + begin - taps[0]) // stride if taps else 0
+        count = (size - first + stride - 1) // stride
+        found.append(Phase(first, stride, count, offset, tuple(taps)))
+    return found
+
+
+def _case(
+    writer: Writer, group: Group, target: Target, window: Window, *, transposed: bool
+) -> Case | None:
+    graph, node = writer.graph, group.root.node
+    source, filters = node.inputs[0], node.inputs[1]
+    assert source is not None
+    assert filters is not None
+    stored = graph.dtype(source)
+    panel = target.panel(_summed(stored), few=False)
+    weights = graph.constants.get(filters)
+    pads = tuple(pad for pad in window.pads_begin if isinstance(pad, int))
+    if panel is None or weights is None or graph.dtype(filters) != stored:
+        return None
+    shape = graph.shape(source)
+    if not 3 <= len(shape) <= 5 or len(pads) != len(window.kernel):
+        return None
+    channels = weights.shape[0] if transposed else weights.shape[1] * window.groups
+    outputs = weights.shape[1] * window.groups if transposed else weights.shape[0]
+    if shape[1] != channels:
+        return None
+    if not writer.is_stored(source):
+        raise NeedsBytes(source)
+    return Case(source, filters, window, pads, channels, outputs, stored, panel)
+
+
+def _summed(dtype: Dtype) -> Dtype:
+    return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def _written(
+    writer: Writer,
+    group: Group,
+    case: Case,
+    window: Window,
+    pads: tuple[int, ...],
+    packing: Packing,
+    phases: list[Phase],
+) -> Written:
+    shape = writer.graph.shape(case.source)
+    buffer = _channels_last_input(writer, case.source)
+    packed = writer.extra(PackedConstant(case.filters, packing), case.stored, "in")
+    counts = tuple(phase.count for phase in phases)
+    kernel = ConvolutionKernel(
+        writer.b.number_of(buffer),
+        writer.b.number_of(packed),
+        shape[0],
+        case.channels,
+        case.outputs,
+        window.groups,
+        window.kernel,
+        window.strides,
+        window.dilations,
+        pads,
+        shape[2:],
+        counts,
+        case.stored,
+        case.summed,
+        _epilogue(writer, group, case, phases),
+    )
+    return writer.done(complete(kernel, (*shape, *counts)))
+
+
+def _channels_last_input(writer: Writer, source: ir.Value) -> str:
+    shape = writer.graph.shape(source)
+    wanted = channels_last(len(shape))
+    if _same_bytes(shape, writer.order(source), wanted):
+        return writer.source(source)[0]
+    return writer.extra(Reordered(source, wanted), writer.graph.dtype(source), "in")
+
+
+def _same_bytes(shape: Shape, a: Order, b: Order) -> bool:
+    """Whether two orders of axes put every element at the same place."""
+    return [x for x in a if shape[x] != 1] == [x for x in b if shape[x] != 1]
+
+
+def _epilogue(writer: Writer, group: Group, case: Case, phases: list[Phase]) -> Kernel:
+    """Bias and whatever follows, for `COUNT` filters of one pixel."""
+    b, site, graph = writer.b, writer.site(group), writer.graph
+    out = graph.shape(group.root.node.outputs[0])
+    counts = [phase.count for phase in phases]
+    b.ranges.update({BATCH: out[0], ROW: product(counts), COLUMN: out[1]})
+    where = unflatten(symbol(ROW), counts, b.ranges)
+    pixel = tuple(
+        b.named(phase.first + phase.step * b.named(at, phase.count), whole)
+        for at, phase, whole in zip(where, phases, out[2:], strict=True)
+    )
+    with b.loop(symbol(COUNT), "vector") as lane:
+        channel = b.index(b.size(symbol(COLUMN) + lane), out[1])
+        total: Expr = b.let(Load(SUMS, lane, case.summed))
+        if site.call.has(2):
+            total = total + site.operand(2, (channel,))
+        site.store((symbol(BATCH), channel, *pixel), total)
+    return b.kernel()
