@@ -6,7 +6,7 @@ agree(case)         # runs all three and compares them by the numeric contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,14 @@ from sardonyx.backends.reference import compile_model
 from sardonyx.loops.interpret import interpret
 from sardonyx.loops.nodes import Kernel
 from sardonyx.loops.verify import verify
+from sardonyx.ops import infer_node
+from sardonyx.ops.call import Call
+from sardonyx.ops.facts import Facts, facts_of_array
 from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.make import Planned, make_plan
-from sardonyx.plan.plan import Plan
+from sardonyx.plan.plan import Plan, SizeStep
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NUMPY_TYPES, NativeModel
@@ -120,22 +123,68 @@ def run_interpreted(
             if not isinstance(dim, int):
                 values[dim.lone_symbol] = size
     constants = constants_of(model, plan)
-    buffers: list[np.ndarray] = []
-    for tensor in plan.tensors:
-        if tensor.place.kind == "input":
-            buffers.append(np.ascontiguousarray(feeds[tensor.name]).reshape(-1))
-        elif tensor.place.kind == "constant":
-            buffers.append(constants[tensor.place.number].reshape(-1))
-        else:
-            count = evaluate(tensor.elements, values)
-            buffers.append(np.zeros(count, NUMPY_TYPES[tensor.dtype]))
+    buffers: dict[int, np.ndarray] = {}
+
+    def buffer(number: int) -> np.ndarray:
+        """Made when it is first touched: its sizes are known by then."""
+        tensor = plan.tensors[number]
+        if number not in buffers:
+            if tensor.place.kind == "input":
+                buffers[number] = np.ascontiguousarray(feeds[tensor.name]).reshape(-1)
+            elif tensor.place.kind == "constant":
+                buffers[number] = constants[tensor.place.number].reshape(-1)
+            else:
+                count = evaluate(tensor.elements, values)
+                buffers[number] = np.zeros(count, NUMPY_TYPES[tensor.dtype])
+        return buffers[number]
+
+    def shaped(number: int) -> np.ndarray:
+        shape = [evaluate(dim, values) for dim in plan.tensors[number].shape]
+        return buffer(number).reshape(shape)
+
+    calls = calls_of(model, plan)
     for step in plan.steps:
+        if isinstance(step, SizeStep):
+            values.update(_sizes(step, calls[step.node], values, shaped))
+            continue
         sizes = {name: values[name] for name in step.symbols}
-        interpret(plan.kernels[step.kernel], [buffers[n] for n in step.tensors], sizes)
-    return [
-        buffers[n].reshape([evaluate(d, values) for d in plan.tensors[n].shape])
-        for n in plan.outputs
-    ]
+        interpret(plan.kernels[step.kernel], [buffer(n) for n in step.tensors], sizes)
+    return [shaped(n) for n in plan.outputs]
+
+
+def _sizes(
+    step: SizeStep,
+    call: Call,
+    values: Mapping[str, int],
+    shaped: Callable[[int], np.ndarray],
+) -> dict[str, int]:
+    """The sizes that the node's shape rule finds, once it sees the values that decide them."""
+    facts: list[Facts | None] = []
+    for one in step.inputs:
+        if one is None:
+            facts.append(None)
+        elif one.tensor is not None:
+            facts.append(facts_of_array(shaped(one.tensor)))
+        else:
+            shape = tuple(evaluate(dim, values) for dim in one.shape)
+            facts.append(Facts("tensor", ir.DataType(one.dtype), shape))
+    found = infer_node(call.node, facts, call.version)
+    return {
+        dim.lone_symbol: size
+        for planned, out in zip(step.outputs, found, strict=True)
+        for dim, size in zip(planned, out.shape, strict=True)
+        if not isinstance(dim, int) and dim.lone_symbol is not None
+    }
+
+
+def calls_of(model: ir.Model, plan: Plan) -> dict[int, Call]:
+    """The nodes whose shape rules are asked during a run."""
+    nodes = list(model.graph)
+    return {
+        step.node: Call(nodes[step.node], (), model.opset_imports[nodes[step.node].domain])
+        for step in plan.steps
+        if isinstance(step, SizeStep)
+    }
 
 
 def run_compiled(
@@ -146,7 +195,8 @@ def run_compiled(
     library = build_library(
         units, find_toolchain(environment), host_cpu(), default_cache(environment)
     )
-    native = NativeModel(plan, library, constants_of(model, plan), process_pool(), threads)
+    constants, calls = constants_of(model, plan), calls_of(model, plan)
+    native = NativeModel(plan, library, constants, process_pool(), threads, calls=calls)
     return native.run([feeds[plan.tensors[n].name] for n in plan.inputs], Guard())
 
 

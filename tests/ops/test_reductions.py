@@ -176,10 +176,42 @@ def test_an_input_with_strides_of_its_own() -> None:
     agree(reduction("ReduceSum", x, (1,)))
 
 
-def test_axes_that_only_the_run_knows_are_left_to_the_reference() -> None:
-    case = Case("ReduceSum", [X, axes(1)])
-    with pytest.raises(NotNative, match="axes to reduce are not known"):
-        plan_of(sx.load(case.model()))
+@pytest.mark.parametrize("along", [(1,), (-1, 0), (2, 0, 1)], ids=str)
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_axes_that_only_the_run_knows(
+    along: tuple[int, ...], keepdims: int, symbolic: bool
+) -> None:
+    case = Case("ReduceSum", [X, axes(*along)], {"keepdims": keepdims}, symbolic=symbolic)
+    if symbolic and not keepdims:
+        with pytest.raises(NotNative, match="rank"):  # nobody knows how many axes there are
+            plan_of(sx.load(case.model()))
+        return
+    agree(case)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_every_reduction_over_axes_that_only_the_run_knows(op: str) -> None:
+    agree(Case(op, [np.abs(X) + np.float32(0.1), axes(0, 2)], {"keepdims": 0}))
+
+
+@pytest.mark.parametrize("noop", [0, 1])
+def test_no_axes_in_the_run(noop: int) -> None:
+    attributes = {"noop_with_empty_axes": noop}
+    agree(Case("ReduceSum", [X, axes()], attributes))
+    agree(Case("ReduceSum", [X, axes()], attributes, symbolic=True))
+
+
+@pytest.mark.parametrize("along", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_nothing_over_axes_that_only_the_run_knows(along: tuple[int, ...], keepdims: int) -> None:
+    agree(Case("ReduceProd", [np.zeros((0, 3), np.int32), axes(*along)], {"keepdims": keepdims}))
+
+
+@pytest.mark.parametrize("along", [(3,), (-4,), (1, -2)], ids=str)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_axes_that_are_none(along: tuple[int, ...], keepdims: int) -> None:
+    fails(Case("ReduceSum", [X, axes(*along)], {"keepdims": keepdims}))
 
 
 def test_neighbours_are_fused_on_both_sides() -> None:

@@ -13,7 +13,7 @@ def reduced_axes(call: Call, rank: int) -> tuple[int, ...] | None:
     """The axes to reduce, from attribute or input; None when only data knows them."""
     axes: Sequence[int] | None = call.ints_attr("axes")
     if axes is None and call.has(1):
-        axes = call.integers(1)
+        axes = [] if call.shape(1) == (0,) else call.integers(1)
         if axes is None:
             return None
     if not axes:

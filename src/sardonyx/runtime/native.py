@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -27,7 +27,7 @@ import onnx_ir as ir
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import NodeProgram, Value
-from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError
+from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError, ShapeError
 from sardonyx.ops import infer_node
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, facts_of_array
@@ -37,7 +37,7 @@ from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
 from sardonyx.sizes import evaluate
 
-__all__ = ["NUMPY_TYPES", "Array", "Layout", "NativeModel", "Run"]
+__all__ = ["NUMPY_TYPES", "Array", "Layout", "NativeModel", "Placer", "Run"]
 
 Array = npt.NDArray[Any]
 
@@ -98,12 +98,15 @@ class Layout:
     """What follows from sizes, for one phase: the arena, and the shapes of what it gives."""
 
     arena_bytes: int
-    offsets: tuple[tuple[int, int], ...]  # tensor, offset
+    offsets: tuple[tuple[int, int, int], ...]  # tensor, offset, bytes
     outputs: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]  # tensor, shape, type
     output_bytes: int
     largest: (
         str  # the node that asks for the most bytes, for who must be told that they are too many
     )
+
+
+Placer: TypeAlias = "Callable[[Layout, Any], object]"
 
 
 class NativeModel:
@@ -116,6 +119,7 @@ class NativeModel:
         threads: how many threads one run may use.
         reference: what runs the nodes on the reference backend, by their number in the graph.
         calls: the nodes whose shape rules are asked during a run, likewise.
+        place: gives the tensors of a layout their memory; what it returns keeps that alive.
     """
 
     def __init__(
@@ -127,6 +131,7 @@ class NativeModel:
         threads: int,
         reference: Mapping[int, NodeProgram] | None = None,
         calls: Mapping[int, Call] | None = None,
+        place: Placer | None = None,
     ) -> None:
         self.plan = plan
         self.library = library
@@ -135,6 +140,7 @@ class NativeModel:
         self._threads = threads
         self._reference = dict(reference or {})
         self._calls = dict(calls or {})
+        self.place = place or place_tensors
         self._library = ctypes.CDLL(str(library))
         self.main = self._library.sx_main
         self.main.restype = ctypes.c_int32
@@ -190,12 +196,12 @@ class NativeModel:
 
     def arguments(
         self, run: Run, layout: Layout, shapes: Sequence[tuple[int, ...]]
-    ) -> tuple[Any, Any, Array]:
+    ) -> tuple[Any, Any, object]:
         """Pointers, sizes and arena of a single call; the caller's own arrays are left to put in."""
         self.prepare(run)
         pointers = (ctypes.c_void_p * max(len(self.plan.tensors), 1))(*self._pointers)
         sizes = (ctypes.c_int64 * max(len(self.plan.symbols), 1))(*self._sizes_for(shapes))
-        return pointers, sizes, place_tensors(layout, pointers)
+        return pointers, sizes, self.place(layout, pointers)
 
     def prepare(self, run: Run) -> None:
         """Give a run its threads."""
@@ -231,7 +237,10 @@ class NativeModel:
         bytes_of = {n: math.prod(shape) * dtype.itemsize for n, shape, dtype in outputs}
         size = sum(bytes_of.values())
         bytes_of.update((n, span[0]) for n, span in zip(phase.slots, spans, strict=True))
-        offsets = tuple(zip(phase.slots, placed.offsets, strict=True))
+        offsets = tuple(
+            (number, offset, span[0])
+            for number, offset, span in zip(phase.slots, placed.offsets, spans, strict=True)
+        )
         return Layout(placed.bytes, offsets, outputs, size, self._writer_of(phase, bytes_of))
 
     def _output_shape(self, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
@@ -285,7 +294,7 @@ class _Memory:
         self._run_pointer = ctypes.byref(self._run)
         self._pointers = (ctypes.c_void_p * max(self._count, 1))(*model._pointers)
         self._sizes = (ctypes.c_int64 * max(len(model.plan.symbols), 1))()
-        self._arenas: dict[int, tuple[Layout, Array]] = {}  # kept from run to run, by phase
+        self._arenas: dict[int, tuple[Layout, object]] = {}  # kept from run to run, by phase
         self._values: dict[int, Value] = {}
 
     def forget(self) -> None:
@@ -370,7 +379,7 @@ class _Memory:
         return held
 
     def _place(self, number: int, layout: Layout) -> None:
-        self._arenas[number] = (layout, place_tensors(layout, self._pointers))
+        self._arenas[number] = (layout, self._model.place(layout, self._pointers))
 
     def _reference_phase(self, step: ReferenceStep, sizes: list[int], guard: Guard) -> None:
         model = self._model
@@ -395,7 +404,12 @@ class _Memory:
                 shape = tuple(evaluate(dim, values) for dim in operand.shape)
                 facts.append(Facts("tensor", ir.DataType(operand.dtype), shape))
         call = model._calls[step.node]
-        outputs = infer_node(call.node, facts, call.version)
+        try:
+            outputs = infer_node(call.node, facts, call.version)
+        except ShapeError as error:
+            raise RunError(
+                error.message, where=error.where, source=error.source, hint=error.hint
+            ) from error
         for planned, found in zip(step.outputs, outputs, strict=True):
             for dim, size in zip(planned, found.shape or (), strict=True):
                 symbol = None if isinstance(dim, int) else dim.lone_symbol
@@ -456,7 +470,7 @@ def place_tensors(layout: Layout, pointers: Any) -> Array:
     """An arena, and pointers to where the tensors lie in it."""
     memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
     base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-    for tensor, offset in layout.offsets:
+    for tensor, offset, _ in layout.offsets:
         pointers[tensor] = base + offset
     return memory
 

@@ -18,6 +18,7 @@ from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.ops.axes import reduced_axes
 from sardonyx.ops.lowering import Nest, Position, Site
 from sardonyx.ops.lowerings.folding import Cell, Folding
+from sardonyx.ops.lowerings.late_axes import LateFolding
 from sardonyx.sizes import Size
 
 __all__ = ["ARG", "REDUCTIONS", "RUNNING", "extreme_index", "largest", "lowest"]
@@ -119,7 +120,8 @@ def _folding(site: Site) -> tuple[Folding, Callable[[Position], Position]]:
     shape = site.shape(0)
     axes = reduced_axes(site.call, len(shape))
     if axes is None:
-        site.refuse("the axes to reduce are not known before it runs")
+        late = LateFolding(site)
+        return late, lambda position: late.result
     if site.call.int_attr("keepdims", 1):
         return Folding(site.b, shape, axes), lambda position: position
     kept = [axis for axis in range(len(shape)) if axis not in axes]
