@@ -8,7 +8,7 @@ shapes.data_symbols      # sizes that only data decides
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 import onnx_ir as ir
@@ -50,6 +50,11 @@ class Shapes:
         for facts in self._facts.values():
             found |= fact_symbols(facts)
         return frozenset(found - self.input_symbols - fact_symbols(Facts(shape=(VARYING,))))
+
+    def mapped(self, change: Callable[[Facts], Facts]) -> Shapes:
+        """The same, with other facts about every value."""
+        facts = {value: change(one) for value, one in self._facts.items()}
+        return Shapes(facts, self.conflicts, self.input_symbols)
 
     def write_back(self, model: ir.Model) -> None:
         """Write types and shapes into the model's own values, symbolic sizes as dim_param text."""

@@ -76,6 +76,7 @@ def assemble(
         tuple(assembly.kernels),
         tuple(assembly.steps),
         nodes,
+        graph.definitions,
     )
     return plan, tuple(assembly.arrays)
 
@@ -94,7 +95,7 @@ class _Assembly:
         self.spans: list[list[int]] = []  # of each slot: first and last step
         self.kernels: dict[KernelSource, int] = {}
         self.steps: list[Step | ReferenceStep | SizeStep] = []
-        self.bound = set(graph.shapes.input_symbols)
+        self.bound = {*graph.shapes.input_symbols, *(name for name, _ in graph.definitions)}
         self.numbers: dict[ir.Value, int] = {}
         self.copies: dict[tuple[ir.Value, Order], int] = {}
         self.packed: dict[PackedConstant, int] = {}
@@ -252,4 +253,6 @@ class _Assembly:
         for tensor in self.tensors:
             for size in tensor.shape or ():
                 found |= symbols(size)
+        for name, size in self.graph.definitions:
+            found |= {name, *symbols(size)}
         return tuple(sorted(found))

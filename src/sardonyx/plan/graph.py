@@ -63,11 +63,13 @@ class Graph:
         shapes: Shapes,
         constants: Mapping[ir.Value, Array],
         works: Sequence[Work],
+        definitions: tuple[tuple[str, Size], ...] = (),
     ) -> None:
         self.model = model
         self.shapes = shapes
         self.constants = constants
         self.works = works
+        self.definitions = definitions
         self.outputs = frozenset(model.graph.outputs)
 
     @cached_property
@@ -85,7 +87,7 @@ class Graph:
     @cached_property
     def decides(self) -> dict[str, Work]:
         """Sizes that no input's shape binds, by the node whose output has them first."""
-        seen = set(self.shapes.input_symbols)
+        seen = {*self.shapes.input_symbols, *(name for name, _ in self.definitions)}
         found: dict[str, Work] = {}
         for work in self.works:
             for facts in work.outputs:
@@ -164,6 +166,7 @@ def read_graph(
     constants: Mapping[ir.Value, Array],
     refused: Mapping[ir.Node, str],
     required: Collection[ir.Value],
+    definitions: tuple[tuple[str, Size], ...] = (),
 ) -> Graph:
     """The nodes that outputs depend on.
 
@@ -192,7 +195,7 @@ def read_graph(
             if v not in constants and not (native and shapes.of(v).value is not None)
         )
     works.reverse()
-    return Graph(model, shapes, constants, works)
+    return Graph(model, shapes, constants, works, definitions)
 
 
 def _lowering(

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.lowering import Convolution, NotNative, Product, TransposedConvolution
 from sardonyx.passes.shapes import Shapes
+from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble
 from sardonyx.plan.contract import write_matrix_product
 from sardonyx.plan.convolve import write_convolution, write_transposed
@@ -49,10 +50,11 @@ def make_plan(
         fold: computes a node whose inputs are all constants; None from it leaves the node to the run.
     """
     constants = find_constants(model, shapes, fold)
+    shapes, definitions = name_sizes(shapes)
     refused: dict[ir.Node, str] = {}
     required: set[ir.Value] = set()
     for _ in range(MAX_ROUNDS):
-        graph = read_graph(model, shapes, constants, refused, required)
+        graph = read_graph(model, shapes, constants, refused, required, definitions)
         before = len(refused), len(required)
         grouping = group_nodes(graph, required | (graph.sizing & graph.producer.keys()))
         orders = {} if target is None else choose_orders(graph, grouping)
@@ -93,11 +95,23 @@ def _write(
             required.add(need.value)
             asked.update(_all_reads(graph, group, grouping))
             continue
+        if _too_long(graph, written):
+            refused[group.root.node] = "its sizes are too involved to compute with"
+            continue
         for one in (written, *written.more):
             asked.update(filter(None, map(value_of, one.arguments)))
         found.append((group, written))
     found.reverse()
     return found
+
+
+def _too_long(graph: Graph, written: Written) -> bool:
+    """Whether index arithmetic has outgrown its limits somewhere in the kernels."""
+    return any(
+        name not in graph.decides and name.startswith("#")
+        for one in (written, *written.more)
+        for name in one.kernel.symbols
+    )
 
 
 def _all_reads(graph: Graph, group: Group, grouping: Grouping) -> set[ir.Value]:

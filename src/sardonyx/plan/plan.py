@@ -1,7 +1,7 @@
 """The Plan: frozen plain data, from which C is printed and memory is laid out.
 
     tensors    every buffer that a step touches: where it lives, its type, sizes and order of axes
-    steps      kernels in order, with the tensors and symbols they are called with
+    steps      kernels in order, with the tensors and symbols they are called with; jumps between them
     kernels    each distinct one once; many steps may share it
 
 A Plan knows no graph and no weights: constants are named by where they came from.
@@ -22,8 +22,13 @@ __all__ = [
     "COUNT",
     "ROW",
     "SUMS",
+    "AnyStep",
+    "BindStep",
     "Constant",
     "ConvolutionKernel",
+    "Count",
+    "HostStep",
+    "Jump",
     "KernelSource",
     "Matrix",
     "Operand",
@@ -234,6 +239,45 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Jump:
+    """Goes on with another step: always, or where a condition is false.
+
+    Attributes:
+        unless: a tensor of one bool; None for always.
+        node: number of the If or Loop that it belongs to.
+    """
+
+    to: int
+    unless: int | None
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Counts the turns of a loop: the first or the next one begins, or the loop is over.
+
+        0  Count i from 0, below n, else 4
+        1  …
+        2  Count i on, below n, else 4
+        3  Jump 1
+        4
+
+    Attributes:
+        counter: a symbol of the plan; the steps of the loop's body see the number of the turn in it.
+        start: whether it counts from 0.
+        limit: a tensor of one i64: how many turns there are at most.
+        to: where to go on when they are done.
+        node: number of the Loop or Scan.
+    """
+
+    counter: str
+    start: bool
+    limit: int
+    to: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReferenceStep:
     """One node on the reference backend.
 
@@ -275,6 +319,19 @@ class SizeStep:
 
 
 @dataclass(frozen=True, slots=True)
+class BindStep:
+    """Gives symbols the value of a tensor of one i64: sizes that a kernel has computed."""
+
+    symbols: tuple[str, ...]
+    tensor: int
+    node: int
+
+
+HostStep: TypeAlias = ReferenceStep | SizeStep | BindStep  # done by the host, between two calls
+AnyStep: TypeAlias = Step | Jump | Count | HostStep
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """Where one node of the model went."""
 
@@ -294,5 +351,6 @@ class Plan:
     constants: tuple[Constant, ...]
     slots: tuple[Slot, ...]
     kernels: tuple[KernelSource, ...]
-    steps: tuple[Step | ReferenceStep | SizeStep, ...]
-    nodes: tuple[PlannedNode, ...]
+    steps: tuple[AnyStep, ...]
+    nodes: tuple[PlannedNode, ...]  # those of the main graph, then those of its subgraphs
+    definitions: tuple[tuple[str, Size], ...] = ()  # symbols that stand for long sizes

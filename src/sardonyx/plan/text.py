@@ -18,14 +18,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sardonyx.loops.nodes import Kernel
 from sardonyx.plan.memory import most_alive, place_slots
 from sardonyx.plan.plan import (
+    BindStep,
     Constant,
     ConvolutionKernel,
+    Count,
+    HostStep,
+    Jump,
     KernelSource,
     Plan,
     PlannedNode,
     ProductKernel,
     ReferenceStep,
-    SizeStep,
     Step,
     Tensor,
 )
@@ -87,16 +90,14 @@ def _step(
         nodes = [plan.nodes[node] for node in step.nodes]
         rows = [(_ROLES[one.role], one.tensor) for one in accesses(plan, step)]
         tail = f"   kernel {step.kernel}"
-    else:
-        reads: tuple[int | None, ...]
-        writes: tuple[int | None, ...] = ()
-        if isinstance(step, ReferenceStep):
-            title, reads, writes = "reference backend", step.reads, step.writes
-        else:
-            title = "sizes, by the rule of the node"
-            reads = tuple(None if one is None else one.tensor for one in step.inputs)
-        detail, tail = _learned(step), ""
+    elif isinstance(step, (Jump, Count)):
+        title, detail, tail = _flow(step), "", ""
         nodes = [plan.nodes[step.node]]
+        read = step.unless if isinstance(step, Jump) else step.limit
+        rows = [] if read is None else [("reads", read)]
+    else:
+        title, detail, reads, writes = _host(step)
+        nodes, tail = [plan.nodes[step.node]], ""
         rows = [("reads", one) for one in reads if one is not None]
         rows += [("writes", one) for one in writes if one is not None]
     yield f"{number:>3}  {title}" + (f"   {detail}" if detail else "") + tail
@@ -105,10 +106,23 @@ def _step(
     yield from (f"       {line}" for line in _columns(table))
 
 
-def _learned(step: ReferenceStep | SizeStep) -> str:
+def _flow(step: Jump | Count) -> str:
+    if isinstance(step, Jump):
+        return f"go to {step.to}" + ("" if step.unless is None else " where it is false")
+    turn = "first" if step.start else "next"
+    return f"{turn} turn of {_name(step.counter)}, or go to {step.to}"
+
+
+def _host(
+    step: HostStep,
+) -> tuple[str, str, Sequence[int | None], Sequence[int | None]]:
+    """What a step of the host is, what it learns, reads and writes."""
     if isinstance(step, ReferenceStep):
-        return ""
-    return ", ".join(_shape(shape) for shape in step.outputs)
+        return "reference backend", "", step.reads, step.writes
+    if isinstance(step, BindStep):
+        return "sizes, as computed", ", ".join(map(_name, step.symbols)), (step.tensor,), ()
+    reads = tuple(None if one is None else one.tensor for one in step.inputs)
+    return "sizes, by the rule of the node", ", ".join(map(_shape, step.outputs)), reads, ()
 
 
 def _detail(kernel: KernelSource) -> str:
@@ -198,7 +212,7 @@ def _arena(plan: Plan, sizes: Sequence[int]) -> tuple[int, int]:
 
     What runs without a stop in between has an arena of its own, because sizes may be decided at a stop.
     """
-    stops = [number for number, step in enumerate(plan.steps) if not isinstance(step, Step)]
+    stops = [number for number, step in enumerate(plan.steps) if isinstance(step, HostStep)]
     spans = [(size, slot.first, slot.last) for size, slot in zip(sizes, plan.slots, strict=True)]
     parts: dict[int, list[tuple[int, int, int]]] = {}
     for span in spans:
@@ -230,6 +244,7 @@ def _copies(plan: Plan) -> int:
 
 def _placement(plan: Plan) -> Iterator[str]:
     runs = {number for step in plan.steps if isinstance(step, Step) for number in step.nodes}
+    runs |= {step.node for step in plan.steps if isinstance(step, (Jump, Count))}
     native = [node for number, node in enumerate(plan.nodes) if node.native and number in runs]
     gone = sum(node.native for node in plan.nodes) - len(native)
     slow = [node for node in plan.nodes if not node.native]

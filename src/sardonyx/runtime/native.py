@@ -32,10 +32,20 @@ from sardonyx.ops import infer_node
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, facts_of_array
 from sardonyx.plan.memory import ALIGNMENT, place_slots
-from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep, Step, Tensor
+from sardonyx.plan.plan import (
+    BindStep,
+    Count,
+    HostStep,
+    Jump,
+    Plan,
+    ReferenceStep,
+    SizeStep,
+    Step,
+    Tensor,
+)
 from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
-from sardonyx.sizes import evaluate
+from sardonyx.sizes import evaluate, symbols
 
 __all__ = ["NUMPY_TYPES", "Array", "Layout", "NativeModel", "Placer", "Run"]
 
@@ -90,7 +100,7 @@ class Phase:
     end: int
     slots: tuple[int, ...]  # tensors whose bytes are first written here
     outputs: tuple[int, ...]  # tensors of the caller's that are first written here
-    host: ReferenceStep | SizeStep | None = None
+    host: HostStep | None = None
 
 
 @dataclass(frozen=True)
@@ -192,7 +202,21 @@ class NativeModel:
         position = {number: at for at, number in enumerate(self.plan.inputs)}
         for number, axis, symbol in self._bound_by:
             sizes[symbol] = shapes[position[number]][axis]
+        self.define(sizes)
         return tuple(sizes)
+
+    def define(self, sizes: list[int]) -> None:
+        """Compute the sizes that have a name, as far as what they depend on is known."""
+        for name, size in self.plan.definitions:
+            number = self._symbols[name]
+            if sizes[number] < 0 and all(sizes[self._symbols[one]] >= 0 for one in symbols(size)):
+                values = dict(zip(self.plan.symbols, sizes, strict=True))
+                found = evaluate(size, values)
+                if found < 0:
+                    raise RunError(
+                        f"a size, {size}, would be {found} for these inputs", value=found
+                    )
+                sizes[number] = found
 
     def arguments(
         self, run: Run, layout: Layout, shapes: Sequence[tuple[int, ...]]
@@ -263,22 +287,24 @@ class NativeModel:
                 return self.nodes_of(step)
         return "the model"
 
-    def nodes_of(self, step: Step) -> str:
+    def nodes_of(self, step: Step | Jump | Count) -> str:
         """The nodes that a step computes, as a person would name them."""
-        nodes = [self.plan.nodes[number].node for number in step.nodes]
+        numbers = step.nodes if isinstance(step, Step) else (step.node,)
+        nodes = [self.plan.nodes[number].node for number in numbers]
         more = f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
         return ", ".join(nodes[:MAX_NAMED]) + more
 
     def failure(self, run: Run) -> SardonyxError:
         """What a run that stopped has to say."""
         step = self.plan.steps[run.step]
-        assert isinstance(step, Step)
+        assert isinstance(step, (Step, Jump, Count))
         where = self.nodes_of(step)
         if run.error == CANCELLED:
             return CancelledError("the run was cancelled", where=where)
         if run.error == DEADLINE:
             hint = "Give the run more time, or feed it less."
             return DeadlineError("the deadline has passed", where=where, hint=hint)
+        assert isinstance(step, Step), "nothing but a kernel checks values"
         reason = self.plan.kernels[step.kernel].reasons[run.reason].format(value=run.a, limit=run.b)
         return RunError(reason, where=where, value=run.a, limit=run.b)
 
@@ -314,10 +340,13 @@ class _Memory:
         try:
             for number, phase in enumerate(model._phases):
                 begin = 0 if trace is None else time.monotonic_ns()
+                model.define(sizes)
                 if isinstance(phase.host, ReferenceStep):
                     self._reference_phase(phase.host, sizes, guard)
-                elif phase.host is not None:
+                elif isinstance(phase.host, SizeStep):
                     self._size_phase(phase.host, sizes)
+                elif phase.host is not None:
+                    self._bind_phase(phase.host, sizes)
                 else:
                     held += self._native_phase(number, phase, tuple(sizes), guard, trace)
                 if trace is not None and phase.host is not None:
@@ -417,6 +446,12 @@ class _Memory:
                     number = model._symbols.get(symbol)
                     if number is not None and sizes[number] < 0:
                         sizes[number] = size
+
+    def _bind_phase(self, step: BindStep, sizes: list[int]) -> None:
+        value = int(np.asarray(self._read(step.tensor, sizes)).reshape(-1)[0])
+        for symbol in step.symbols:
+            if symbol in self._model._symbols:  # nothing may depend on it after all
+                sizes[self._model._symbols[symbol]] = value
 
     def _read(self, number: int, sizes: Sequence[int]) -> Value:
         """A value as the reference backend takes it; what lies in the arena is copied out."""
@@ -518,7 +553,7 @@ def _phases(plan: Plan) -> tuple[Phase, ...]:
         found.append(Phase(first, end, slots, outputs))
 
     for number, step in enumerate(plan.steps):
-        if not isinstance(step, Step):
+        if isinstance(step, HostStep):
             close(number)
             found.append(Phase(number, number + 1, (), (), step))
             first = number + 1
