@@ -25,7 +25,7 @@ import onnx_ir as ir
 
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.options import Environment
-from sardonyx.plan.plan import Plan, Step
+from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
 from sardonyx.runtime.cache import Cache, content_key
 from sardonyx.runtime.native import Array, NativeModel
@@ -91,7 +91,8 @@ def keep(
 ) -> bool:
     """Put a compiled model into the cache; False where it needs more than a plan to run."""
     plain = all(port.dtype is not None and port.element is None for port in (*inputs, *outputs))
-    if not plain or not all(isinstance(step, Step) for step in native.plan.steps):
+    asks_nodes = any(isinstance(step, ReferenceStep | SizeStep) for step in native.plan.steps)
+    if not plain or asks_nodes:
         return False
     places, size = _places(native.constants)
     cache.put("weights", key, lambda path: _write_constants(path, native.constants, places, size))

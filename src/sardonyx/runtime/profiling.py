@@ -22,7 +22,7 @@ from sardonyx.model.source import describe, source_line
 from sardonyx.ops import cost_of
 from sardonyx.ops.costs import total
 from sardonyx.passes.shapes import Shapes
-from sardonyx.plan.plan import Plan, ReferenceStep, Step
+from sardonyx.plan.plan import Count, Jump, Plan, ReferenceStep, Step
 from sardonyx.plan.text import kernel_title
 from sardonyx.plan.traffic import accesses
 from sardonyx.runtime.measure import Limits, machine_limits
@@ -63,6 +63,8 @@ def works_of_plan(plan: Plan, nodes: Sequence[ir.Node]) -> list[Work]:
             found.append(Work("native", title, inside, read, written))
         elif isinstance(step, ReferenceStep):
             found.append(Work("reference", "reference backend", (nodes[step.node],)))
+        elif isinstance(step, (Jump, Count)):
+            found.append(Work("native", "control flow", (nodes[step.node],)))
         else:
             found.append(Work("sizes", "sizes by a rule", (nodes[step.node],)))
     return found

@@ -8,14 +8,14 @@ sources.units["main.c"]        tables of steps, and sx_main that goes over them
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sardonyx.backends.c.contractions import render_contraction
 from sardonyx.backends.c.kernels.isa import PORTABLE, Isa
 from sardonyx.backends.c.render import render_kernel
 from sardonyx.loops.nodes import Kernel
-from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep, Step
+from sardonyx.plan.plan import AnyStep, Count, Jump, Plan, Step
 
 __all__ = ["Sources", "emit"]
 
@@ -49,17 +49,23 @@ def emit(plan: Plan, isa: Isa = PORTABLE) -> Sources:
 
 def _main(plan: Plan, names: Sequence[str]) -> str:
     """The model's own part: which kernel when, on which tensors and symbols."""
-    steps = [step for step in plan.steps if isinstance(step, Step)]
-    tensors = [number for step in steps for number in step.tensors]
     numbers = {symbol: number for number, symbol in enumerate(plan.symbols)}
-    symbols = [numbers[symbol] for step in steps for symbol in step.symbols]
+    tensors: list[int] = []
+    symbols: list[int] = []
+    rows: list[str] = []
+    for step in plan.steps:
+        rows.append(_row(step, names, numbers, len(tensors), len(symbols)))
+        if isinstance(step, Step):
+            tensors += step.tensors
+            symbols += [numbers[symbol] for symbol in step.symbols]
     declarations = "\n".join(
         f"int32_t {name}(sx_run *run, void *const *p, const int64_t *n);"
         for name in sorted(set(names))
     )
+    steps = [step for step in plan.steps if isinstance(step, Step)]
     return MAIN.format(
         declarations=declarations,
-        rows="\n".join(_row(step, names) for step in plan.steps) or "    {0, 0, 0},",
+        rows="\n".join(rows) or "    {HOST, 0, 0, 0, 0, 0, 0},",
         tensors=_table(tensors),
         symbols=_table(symbols),
         most_tensors=max((len(step.tensors) for step in steps), default=0) or 1,
@@ -67,10 +73,20 @@ def _main(plan: Plan, names: Sequence[str]) -> str:
     )
 
 
-def _row(step: Step | ReferenceStep | SizeStep, names: Sequence[str]) -> str:
-    if not isinstance(step, Step):
-        return "    {0, 0, 0},  /* done by the host, between two calls of sx_main */"
-    return f"    {{{names[step.kernel]}, {len(step.tensors)}, {len(step.symbols)}}},"
+def _row(
+    step: AnyStep, names: Sequence[str], numbers: Mapping[str, int], tensors: int, symbols: int
+) -> str:
+    """One row of the table: what to do, kernel, tensors and symbols (from, how many), where to go."""
+    if isinstance(step, Step):
+        counts = f"{tensors}, {len(step.tensors)}, {symbols}, {len(step.symbols)}"
+        return f"    {{CALL, {names[step.kernel]}, {counts}, 0}},"
+    if isinstance(step, Jump):
+        condition = -1 if step.unless is None else step.unless
+        return f"    {{JUMP, 0, {condition}, 0, 0, 0, {step.to}}},"
+    if isinstance(step, Count):
+        kind = "FIRST" if step.start else "NEXT"
+        return f"    {{{kind}, 0, {step.limit}, 0, {numbers[step.counter]}, 0, {step.to}}},"
+    return "    {HOST, 0, 0, 0, 0, 0, 0},"
 
 
 def _table(numbers: Sequence[int]) -> str:
@@ -86,7 +102,17 @@ MAIN = """\
 
 {declarations}
 
-typedef struct {{ int32_t (*kernel)(sx_run *, void *const *, const int64_t *); int32_t tensors, symbols; }} step;
+/* CALL  a kernel on its tensors and symbols
+ * JUMP  to step `to`, always or where the bool in `tensor` is false
+ * FIRST, NEXT  the counter in `symbol` is 0 or one more; to step `to` once it has reached the i64 in `tensor`
+ * HOST  something that is done between two calls of sx_main */
+enum {{ CALL, JUMP, FIRST, NEXT, HOST }};
+
+typedef struct {{
+    int32_t kind;
+    int32_t (*kernel)(sx_run *, void *const *, const int64_t *);
+    int32_t tensor, tensors, symbol, symbols, to;
+}} step;
 
 static const step steps[] = {{
 {rows}
@@ -100,27 +126,50 @@ static const int32_t symbols[] = {{
 {symbols}
 }};
 
-/* Run the steps from `first` up to `end`. Where `clock` is given, it reads the time before every step. */
+static int32_t call(sx_run *run, const step *now, void *const *t, const int64_t *n) {{
+    void *p[{most_tensors}];
+    int64_t s[{most_symbols}];
+    for (int32_t j = 0; j < now->tensors; j++) p[j] = t[tensors[now->tensor + j]];
+    for (int32_t j = 0; j < now->symbols; j++) s[j] = n[symbols[now->symbol + j]];
+    return now->kernel(run, p, s);
+}}
+
+static void idle(void *arg, int64_t begin, int64_t end) {{ (void)arg, (void)begin, (void)end; }}
+
+/* The turns of a loop may be as good as endless: whoever hands out work looks at the clock. */
+static int64_t count(sx_run *run, const step *now, int64_t *n) {{
+    const int64_t turn = n[now->symbol] = now->kind == FIRST ? 0 : n[now->symbol] + 1;
+    if (turn % 64 == 0) run->parallel(run, 1, 1, idle, 0);
+    return turn;
+}}
+
+/* Run the steps from `first` up to `end`. Where `clock` is given, it reads the time before and after every
+ * step: times[2 * i] is when step i first began, times[2 * i + 1] how long all its turns took. */
 __attribute__((visibility("default")))
-int32_t sx_main(sx_run *run, void *const *t, const int64_t *n, int32_t first, int32_t end,
+int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t end,
                 int64_t (*clock)(void), int64_t *times) {{
-    const int32_t *tensor = tensors, *symbol = symbols;
-    for (int32_t i = 0; i < first; i++) {{
-        tensor += steps[i].tensors;
-        symbol += steps[i].symbols;
-    }}
-    for (int32_t i = first; i < end; i++) {{
-        void *p[{most_tensors}];
-        int64_t s[{most_symbols}];
-        for (int32_t j = 0; j < steps[i].tensors; j++) p[j] = t[*tensor++];
-        for (int32_t j = 0; j < steps[i].symbols; j++) s[j] = n[*symbol++];
-        if (clock) times[i] = clock();
+    int64_t begin = clock ? clock() : 0;
+    for (int32_t i = first; i < end;) {{
+        const step *now = &steps[i];
+        int32_t next = i + 1;
         run->step = i;
-        if (steps[i].kernel(run, p, s) != SX_OK) return run->error;
+        if (now->kind == CALL) {{
+            if (call(run, now, t, n) != SX_OK) return run->error;
+        }} else if (now->kind == JUMP) {{
+            if (now->tensor < 0 || !*(const uint8_t *)t[now->tensor]) next = now->to;
+        }} else if (count(run, now, n) >= *(const int64_t *)t[now->tensor]) {{
+            next = now->to;
+        }}
+        if (clock) {{
+            const int64_t over = clock();
+            if (!times[2 * i]) times[2 * i] = begin;
+            times[2 * i + 1] += over - begin;
+            begin = over;
+        }}
         const int32_t stop = __atomic_load_n(&run->stop, __ATOMIC_RELAXED);
         if (stop != SX_OK) return run->error = stop;
+        i = next;
     }}
-    if (clock) times[end] = clock();
     return SX_OK;
 }}
 """
