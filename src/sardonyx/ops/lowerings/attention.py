@@ -63,14 +63,22 @@ class Geometry:
         *_, self.width = self._heads(V, "kv_num_heads")
         self.past: Size = site.shape(PAST_KEY)[2] if call.has(PAST_KEY) else 0
         self.total = self.past + new
-        each = quotient(self.heads, self.groups)
-        if each is None:
-            site.refuse("how many query heads share a key head is not known before it runs")
-        self.each = each
+        self.each = self._sharing()
         self.segments = [Segment(K, V, self.past, new)]
         if call.has(PAST_KEY):
             self.segments.insert(0, Segment(PAST_KEY, PAST_VALUE, 0, self.past))
         self._check()
+
+    def _sharing(self) -> Size:
+        """How many query heads share a key head."""
+        each = quotient(self.heads, self.groups)
+        if each is not None:
+            return each
+        b, heads, groups = self.b, self.b.size(self.heads), self.b.size(self.groups)
+        reason = "{value} query heads do not share {limit} key heads evenly"
+        b.fail_if(apply("eq", groups, 0), reason, heads, groups)
+        b.fail_if(apply("ne", apply("mod", heads, groups), 0), reason, heads, groups)
+        return b.index(heads / groups, self.heads + 1)
 
     def _heads(self, index: int, attribute: str) -> tuple[Size, Size, Size, Size]:
         shape = self.site.shape(index)

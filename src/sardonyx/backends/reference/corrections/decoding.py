@@ -16,16 +16,27 @@ from sardonyx.backends.reference.values import Array
 from sardonyx.errors import RunError
 
 
-@corrects("Attention", reason="qk_matmul_output_mode 0 is the product itself, before any softcap")
+@corrects(
+    "Attention",
+    reason="qk_matmul_output_mode 0 is the product itself; a mask of one row serves all rows",
+)
 def attention(call: Call, query: Array, key: Array, *rest: Array | None) -> tuple[Array, ...]:
     run = find_reference(call.operator)
     if run is None:
         raise RunError(f"onnx.reference has no Attention of opset {call.since}", value=call.since)
+    if len(rest) > 1 and rest[1] is not None:  # the causal mask would take its shape from it
+        rest = (rest[0], _in_rows(rest[1], query.shape[-2]), *rest[2:])
     results = list(run([query, key, *rest], call.guard))
     if call.wants(3) and not call.attr("qk_matmul_output_mode", 0) and call.attr("softcap", 0.0):
         past = rest[2] if len(rest) > 2 else None
         results[3] = _products(call, query, key, past)
     return tuple(results)
+
+
+def _in_rows(mask: Array, rows: int) -> Array:
+    if mask.ndim > 1 and mask.shape[-2] != 1:
+        return mask
+    return np.broadcast_to(mask, (*mask.shape[:-2], rows, mask.shape[-1]))
 
 
 def _products(call: Call, query: Array, key: Array, past: Array | None) -> Array:
