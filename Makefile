@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test gate format conformance clean
+.PHONY: demo test gate format conformance sanitize clean
 
 demo: $(VENV)/.core
 	$(BIN)/sardonyx demo
@@ -27,6 +27,11 @@ format: $(VENV)/.dev
 # Writes docs/conformance.md anew.
 conformance: $(VENV)/.dev
 	$(BIN)/sardonyx conformance --markdown docs/conformance.md
+
+# Generated code under gcc's sanitizers: the official cases, and the standard models with 8 threads. An hour.
+sanitize: $(VENV)/.dev
+	$(BIN)/python tools/sanitize.py address
+	$(BIN)/python tools/sanitize.py thread
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

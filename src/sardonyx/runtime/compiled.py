@@ -6,6 +6,7 @@ native = compile_native(model, shapes, threads=2)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -26,12 +27,27 @@ from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
-from sardonyx.runtime.native import NativeModel
-from sardonyx.runtime.threads import process_pool
+from sardonyx.runtime.native import NativeModel, Placer
+from sardonyx.runtime.threads import Pool, process_pool
 
-__all__ = ["compile_native", "plan_native"]
+__all__ = ["Instruments", "compile_native", "plan_native"]
 
 MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What a tool that watches native code has put into it.
+
+    Attributes:
+        flags: for the compiler.
+        pool: threads whose code was compiled likewise.
+        place: gives tensors their memory.
+    """
+
+    flags: tuple[str, ...]
+    pool: Pool
+    place: Placer
 
 
 def plan_native(model: ir.Model, shapes: Shapes) -> Planned:
@@ -45,8 +61,12 @@ def compile_native(
     *,
     threads: int,
     progress: Callable[[int, int], None] | None = None,
+    instruments: Instruments | None = None,
 ) -> NativeModel:
     """Compile a model; its library comes from the cache if it was built before.
+
+    Args:
+        instruments: only tools have any; every constant is in a block of memory of its own then.
 
     Raises:
         ToolchainError: there is no C compiler, or it refused our code.
@@ -58,7 +78,8 @@ def compile_native(
     isa = isa_of(cpu)
     planned = plan_native(model, shapes)
     plan = planned.plan
-    units = [Unit(name, text) for name, text in emit(plan, isa).units.items()]
+    flags = () if instruments is None else instruments.flags
+    units = [Unit(name, text, flags) for name, text in emit(plan, isa).units.items()]
     library = build_library(units, toolchain, cpu, default_cache(environment), progress=progress)
     nodes = list(model.graph)
     programs = {
@@ -76,7 +97,11 @@ def compile_native(
         for step in plan.steps
         if isinstance(step, SizeStep)
     }
-    return NativeModel(plan, library, constants, process_pool(), threads, programs, calls)
+    if instruments is None:
+        return NativeModel(plan, library, constants, process_pool(), threads, programs, calls)
+    constants = [array.copy() for array in constants]
+    pool, place = instruments.pool, instruments.place
+    return NativeModel(plan, library, constants, pool, threads, programs, calls, place)
 
 
 def _laid_out(array: Array, constant: Constant) -> Array:

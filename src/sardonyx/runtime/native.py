@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
@@ -28,6 +27,7 @@ import onnx_ir as ir
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import NodeProgram, Value
 from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError, ShapeError
+from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.ops import infer_node
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, facts_of_array
@@ -51,21 +51,6 @@ __all__ = ["NUMPY_TYPES", "Array", "Layout", "NativeModel", "Placer", "Run"]
 
 Array = npt.NDArray[Any]
 
-NUMPY_TYPES: dict[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i8": np.dtype(np.int8),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "u8": np.dtype(np.uint8),
-    "u16": np.dtype(np.uint16),
-    "u32": np.dtype(np.uint32),
-    "u64": np.dtype(np.uint64),
-    "bool": np.dtype(np.bool_),
-}
 MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
 MAX_NAMED = 4  # nodes of a fused kernel that an error names
 CANCELLED, DEADLINE = 1, 2  # of abi.h

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from sardonyx.backends.c.toolchain import SUPPORT, find_toolchain, host_cpu
@@ -21,7 +22,7 @@ from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.machine import usable_cores
 
-__all__ = ["Pool", "process_pool"]
+__all__ = ["Pool", "make_pool", "process_pool"]
 
 _SOURCES = ("memory.c", "threads.c")
 
@@ -81,7 +82,7 @@ def process_pool() -> Pool:
     pool = _pool
     if pool is None:
         with _lock:
-            pool = _pool = _pool or Pool(_build(), usable_cores())
+            pool = _pool = _pool or make_pool(usable_cores())
     return pool
 
 
@@ -89,11 +90,15 @@ _pool: Pool | None = None
 _lock = threading.Lock()
 
 
-def _build() -> Path:
+def make_pool(threads: int, flags: Sequence[str] = ()) -> Pool:
+    """A pool of its own, as tests and tools want one; `flags` are for the compiler."""
     environment = read_environment()
-    units = [Unit(name, (SUPPORT / name).read_text(encoding="utf-8")) for name in _SOURCES]
+    units = [
+        Unit(name, (SUPPORT / name).read_text(encoding="utf-8"), tuple(flags)) for name in _SOURCES
+    ]
     toolchain = find_toolchain(environment)
-    return build_library(units, toolchain, host_cpu(), default_cache(environment))
+    library = build_library(units, toolchain, host_cpu(), default_cache(environment))
+    return Pool(library, threads)
 
 
 def _address(function: ctypes._NamedFuncPointer) -> int:
