@@ -5,6 +5,7 @@ sx.check("m.onnx").ok                                   # is anything wrong with
 sx.inspect("m.onnx", dims={"batch": 1}).totals.macs     # what does it cost?
 sx.infer_shapes("m.onnx").of(value)                     # every shape, over symbols
 sx.compare("m.onnx", "m-optimized.onnx").ok             # is it still the same function?
+api.plan_text("m.onnx"); api.profile("m.onnx")          # how does it run, and where does the time go?
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 
@@ -22,8 +24,18 @@ if TYPE_CHECKING:
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
     from sardonyx.passes.shapes import Shapes
+    from sardonyx.runtime.profile import Profile
 
-__all__ = ["bench", "check", "compare", "diagnose", "infer_shapes", "inspect"]
+__all__ = [
+    "bench",
+    "check",
+    "compare",
+    "diagnose",
+    "infer_shapes",
+    "inspect",
+    "plan_text",
+    "profile",
+]
 
 
 def check(source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Report:
@@ -49,6 +61,31 @@ def inspect(
     return run_inspect(source, dims=dims, limits=limits)
 
 
+def plan_text(
+    source: Source, *, dims: Mapping[str, int] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> str:
+    """How the model would run on this machine: steps, kernels, buffers, memory, and what is not native.
+
+    Args:
+        dims: values for symbolic dimensions, for memory in bytes.
+    """
+    from sardonyx.backends.c.contractions import variant_of
+    from sardonyx.plan.text import plan_text as run_plan_text
+    from sardonyx.runtime.compiled import plan_native
+
+    model = load(source, limits=limits)
+    shapes = infer_shapes(model, limits=limits)
+    known = sorted({*shapes.input_symbols, *shapes.data_symbols})
+    for name in dims or ():
+        if name not in known:
+            raise InputError(
+                f"the model has no dimension {name[:120]!r}.",
+                value=name,
+                hint=f"It has: {', '.join(known)}." if known else "All of it is static.",
+            )
+    return run_plan_text(plan_native(model, shapes).plan, dims, variant_of)
+
+
 def infer_shapes(source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Shapes:
     """The type and shape of every value, as expressions over the symbols of the inputs."""
     from sardonyx.passes.shapes import infer_shapes as run_infer_shapes
@@ -67,6 +104,7 @@ def compare(
     rtol: float | None = None,
     atol: float | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Run two models, or one model on two engines, on the same inputs and compare every output.
 
@@ -77,11 +115,21 @@ def compare(
         engines: "sardonyx", "onnxruntime" or "reference": one for both sides, or two.
         seed, dims: of the examples.
         rtol, atol: instead of the tolerance of each element type.
+        progress: hears (steps done, steps in all) while a model is compiled.
     """
     from sardonyx.comparison.compare import compare as run_compare
 
     return run_compare(
-        a, b, inputs, engines=engines, seed=seed, dims=dims, rtol=rtol, atol=atol, limits=limits
+        a,
+        b,
+        inputs,
+        engines=engines,
+        seed=seed,
+        dims=dims,
+        rtol=rtol,
+        atol=atol,
+        limits=limits,
+        progress=progress,
     )
 
 
@@ -95,6 +143,8 @@ def bench(
     dims: Mapping[str, int] | None = None,
     schedule: Schedule | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bench:
     """Time a model on one engine, or on two in turns, with the machine described."""
@@ -112,8 +162,39 @@ def bench(
         schedule=schedule,
         limits=limits,
         machine=diagnose().summary,
+        threads=threads,
+        progress=progress,
         tell=tell,
     )
+
+
+def profile(
+    source: Source,
+    *,
+    inputs: Inputs = None,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    runs: int = 20,
+    warmup: int = 2,
+    limits: Limits = DEFAULT_LIMITS,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Profile:
+    """Where the time of a run goes: kernel by kernel, with the nodes inside and what the machine allows.
+
+    Args:
+        inputs: arrays by input name, a file or folder to read, or None for seeded examples.
+        runs: how many runs are timed, after `warmup` others.
+        progress: hears (steps done, steps in all) while the model is compiled.
+    """
+    from sardonyx.comparison.compare import explain_inputs, prepare_inputs, reusable
+    from sardonyx.runtime.session import Session
+
+    source = reusable(source, limits)
+    feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
+    session = Session(source, limits=limits, threads=threads, progress=progress)
+    with explain_inputs(source, inputs, feeds, limits):
+        return session.profile(feeds, runs=runs, warmup=warmup)
 
 
 def diagnose() -> Diagnosis:

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from sardonyx.comparison.bench import Bench
+    from sardonyx.runtime.profile import Profile
 
 __all__ = ["bench"]
 
@@ -31,6 +32,17 @@ def bench(
         list[str] | None,
         typer.Option(metavar="NAME=N", help="Size of a dynamic dimension; may be repeated."),
     ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of a run; all usable cores by default.", min=1)
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Where the time goes, kernel by kernel.")
+    ] = False,
+    top: Annotated[int, typer.Option(help="How many kernels --profile shows.", min=0)] = 15,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Write one run as a Chrome trace to this .json file; implies --profile."),
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the times as JSON.")] = False,
 ) -> None:
     """Time a model, alone or against another engine.
@@ -38,13 +50,27 @@ def bench(
     Two engines take turns in short blocks, so that a busy machine treats both alike.
 
     \b
-    Example:
+    Examples:
         sardonyx bench model.onnx --against onnxruntime --dim batch=1 --repeat 50
+        sardonyx bench model.onnx --profile --top 20 --trace run.json
     """
     from sardonyx import api
-    from sardonyx.cli.console import parse_dims, print_json, progress_bar
+    from sardonyx.cli.console import compiling, parse_dims, print_json, progress_bar
+    from sardonyx.cli.outputs import check_folder
     from sardonyx.comparison.bench import Schedule
+    from sardonyx.errors import InputError
 
+    if profile or trace is not None:
+        if engine != "sardonyx" or against is not None:
+            raise InputError(
+                "--profile looks into sardonyx alone, without --engine and --against.",
+                value=against or engine,
+            )
+        if trace is not None:
+            check_folder(trace)
+        found = _profile(model, inputs, seed, parse_dims(dim), repeat, warmup, threads)
+        _show_profile(found, model.name, trace, top=top, as_json=json_output)
+        return
     with progress_bar("timing") as (progress, task):
         result = api.bench(
             model,
@@ -54,6 +80,8 @@ def bench(
             seed=seed,
             dims=parse_dims(dim),
             schedule=Schedule(repeat=repeat, warmup=warmup),
+            threads=threads,
+            progress=compiling(progress),
             tell=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if json_output:
@@ -62,12 +90,57 @@ def bench(
         _show(result)
 
 
+def _profile(
+    model: Path,
+    inputs: Path | None,
+    seed: int,
+    dims: dict[str, int],
+    repeat: int,
+    warmup: int,
+    threads: int | None,
+) -> Profile:
+    from sardonyx import api
+    from sardonyx.cli.console import compiling, progress_bar
+
+    with progress_bar("profiling") as (progress, _):
+        return api.profile(
+            model,
+            inputs=inputs,
+            seed=seed,
+            dims=dims,
+            runs=repeat,
+            warmup=warmup,
+            threads=threads,
+            progress=compiling(progress),
+        )
+
+
+def _show_profile(
+    found: Profile, name: str, trace: Path | None, *, top: int, as_json: bool
+) -> None:
+    from sardonyx.cli.console import print_json, stdout, text
+    from sardonyx.cli.outputs import save_json
+    from sardonyx.cli.profile_table import show_profile
+
+    if trace is not None:
+        save_json(trace, found.chrome_trace())
+    if as_json:
+        print_json(found.to_json())
+        return
+    console = stdout()
+    show_profile(found, name, console, top=top)
+    if trace is not None:
+        note = f"written to {trace}: open it in chrome://tracing or ui.perfetto.dev"
+        console.print(text(note, "dim"))
+
+
 def _show(result: Bench) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     from sardonyx.cli.console import plain, stdout, text
+    from sardonyx.cli.profile_table import time_text
 
     console = stdout()
     shapes = ", ".join(f"{name}: {shape}" for name, shape in result.shapes.items())
@@ -85,7 +158,7 @@ def _show(result: Bench) -> None:
             timing.percentile(90),
             timing.percentile(99),
         )
-        table.add_row(text(timing.engine), *map(_time_text, times), str(len(timing.seconds)))
+        table.add_row(text(timing.engine), *map(time_text, times), str(len(timing.seconds)))
     console.print(table)
     if result.ratio is not None:
         ratio = result.ratio
@@ -101,12 +174,3 @@ def _show(result: Bench) -> None:
         )
     for name, content in result.machine.items():
         console.print(text(f"{name}: {content}", "dim"))
-
-
-def _time_text(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return (
-                f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds:,.0f} s"
-            )
-    return f"{seconds * 1e6:.2g} µs"

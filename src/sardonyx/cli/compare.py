@@ -55,10 +55,10 @@ def compare(
         sardonyx compare model.onnx --engines sardonyx,onnxruntime --dim batch=2
     """
     from sardonyx import api
-    from sardonyx.cli.console import parse_dims, print_json, progress_bar, stdout
+    from sardonyx.cli.console import compiling, parse_dims, print_json, progress_bar, stdout
 
     names = None if engines is None else [name.strip() for name in engines.split(",")]
-    with progress_bar("comparing"):
+    with progress_bar("comparing") as (progress, _):
         result = api.compare(
             first,
             second,
@@ -68,6 +68,7 @@ def compare(
             dims=parse_dims(dim),
             rtol=rtol,
             atol=atol,
+            progress=compiling(progress),
         )
     if json_output:
         print_json(result.to_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from sardonyx.sizes.expr import Monomial
 __all__ = [
     "PipeConsole",
     "bar",
+    "compiling",
     "parse_bytes",
     "parse_dims",
     "plain",
@@ -133,6 +134,21 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[tuple[Progress
     progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with progress:
         yield progress, progress.add_task(plain(what), total=total)
+
+
+def compiling(progress: Progress) -> Callable[[int, int], None]:
+    """For `Session(progress=…)`: a line of its own under the bar, as long as something is compiled."""
+    tasks: list[TaskID] = []
+
+    def tell(done: int, total: int) -> None:
+        if not tasks:
+            tasks.append(progress.add_task("", total=total))
+        what = f"compiling {done} of {total}"
+        progress.update(tasks[0], description=what, completed=done, total=total)
+        if done >= total:
+            progress.remove_task(tasks.pop())
+
+    return tell
 
 
 def parse_dims(pairs: list[str] | None) -> dict[str, int]:

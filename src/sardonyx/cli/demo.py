@@ -147,6 +147,7 @@ class _Show:
         import numpy as np
 
         import sardonyx as sx
+        from sardonyx.cli.console import compiling, progress_bar
 
         self.step(
             "Run it on 180 images that it never saw",
@@ -154,7 +155,8 @@ class _Show:
         )
         with np.load(files / "digits.npz") as data:
             images, labels = data["images"], data["labels"]
-        session = sx.Session(files / "digits.onnx")
+        with progress_bar("opening") as (progress, _):
+            session = sx.Session(files / "digits.onnx", progress=compiling(progress))
         (logits,) = session.run(None, {"images": images})
         assert isinstance(logits, np.ndarray)
         guesses = logits.argmax(axis=1)

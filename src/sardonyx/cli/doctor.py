@@ -59,6 +59,8 @@ def _rows(found: Diagnosis) -> dict[str, str]:
     limits += [f"a quota of {cores.quota:g}"] if cores.quota is not None else []
     extras = [f"{lib.name} {lib.version}" for lib in found.extras if lib.version]
     missing = [f"{lib.name} (sardonyx[{lib.extra}])" for lib in found.extras if not lib.version]
+    native = found.native
+    vectors = f"{native.isa}, {native.lanes} float32 in a vector"
     return {
         "sardonyx": f"{found.sardonyx} on {found.python}",
         "system": f"{found.system}, {found.architecture}",
@@ -68,6 +70,7 @@ def _rows(found: Diagnosis) -> dict[str, str]:
         + (f" ({', '.join(limits)})" if limits else ""),
         "memory": _memory(memory.usable, memory.total, memory.limit),
         "compiler": f"{compiler.name} (from {compiler.origin})" if compiler.name else "none",
+        "native code": f"for {native.cpu} ({vectors}), {native.threads} thread{'s' * (native.threads != 1)} a run",
         "cache": f"{cache.path} ({'exists' if cache.exists else 'will be made when needed'})",
         "libraries": ", ".join(f"{lib.name} {lib.version or 'MISSING'}" for lib in found.libraries),
         "extras": ", ".join(extras) or "none",

@@ -29,6 +29,9 @@ def inspect(
     ] = None,
     top: Annotated[int, typer.Option(help="How many of the most expensive nodes.", min=0)] = 10,
     nodes: Annotated[bool, typer.Option("--nodes", help="Every node, in order.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="How it would run here: steps, kernels, memory.")
+    ] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """What is in a model, and what running it costs.
@@ -37,17 +40,37 @@ def inspect(
     models are expressions over their dimensions, or numbers with --dim.
 
     \b
-    Example:
+    Examples:
         sardonyx inspect bert.onnx --dim batch=1 --dim seq=128 --top 5
+        sardonyx inspect bert.onnx --plan
     """
     from sardonyx import api
     from sardonyx.cli.console import parse_dims, print_json, stdout
 
+    if plan:
+        _show_plan(model, parse_dims(dim), as_json=json_output)
+        return
     found = api.inspect(model, dims=parse_dims(dim))
     if json_output:
         print_json(found.to_json())
     else:
         show_inspection(found, stdout(), top=top, all_nodes=nodes)
+
+
+def _show_plan(model: Path, dims: dict[str, int], *, as_json: bool) -> None:
+    """The plan as it is: lines are not folded, and nothing in it is markup."""
+    import sys
+
+    from sardonyx import api
+    from sardonyx.cli.console import print_json, progress_bar
+
+    with progress_bar("planning"):
+        shown = api.plan_text(model, dims=dims)
+    if as_json:
+        print_json({"model": str(model), "plan": shown.splitlines()})
+    else:
+        sys.stdout.write(shown)
+        sys.stdout.flush()
 
 
 def show_inspection(

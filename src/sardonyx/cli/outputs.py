@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from sardonyx.backends.reference import SparseTensor, Value
 from sardonyx.errors import SaveError
 
-__all__ = ["check_folder", "save_outputs", "summarize"]
+__all__ = ["check_folder", "save_json", "save_outputs", "summarize"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_CLASSES = 100_000
@@ -102,10 +103,20 @@ def save_outputs(path: Path, values: Mapping[str, Value]) -> None:
     Types that numpy cannot store are widened without loss (bfloat16 to float32, int4 to int8).
     """
     arrays = {key: array for name, value in values.items() for key, array in _flat(name, value)}
+    _save(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def save_json(path: Path, content: Any) -> None:
+    """Write JSON to a file, which appears whole or not at all."""
+    text = json.dumps(content, allow_nan=False)
+    _save(path, lambda file: file.write(text.encode()))
+
+
+def _save(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

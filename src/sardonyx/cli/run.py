@@ -35,6 +35,9 @@ def run(
     byte_budget: Annotated[
         str | None, typer.Option(help="Memory that the run may hold, as 512MiB.")
     ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of the run; all usable cores by default.", min=1)
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a model and say what came out.
@@ -44,7 +47,13 @@ def run(
         sardonyx run model.onnx --inputs image.npy --output answer.npz
         sardonyx run model.onnx --random 1 --dim batch=4 --deadline 10
     """
-    from sardonyx.cli.console import parse_bytes, parse_dims, print_json, progress_bar
+    from sardonyx.cli.console import (
+        compiling,
+        parse_bytes,
+        parse_dims,
+        print_json,
+        progress_bar,
+    )
     from sardonyx.cli.outputs import check_folder, save_outputs, summarize
     from sardonyx.comparison.compare import explain_inputs
     from sardonyx.runtime.session import Session
@@ -53,7 +62,8 @@ def run(
     if output is not None:
         check_folder(output)
     dims = parse_dims(dim)
-    session = Session(model)
+    with progress_bar("opening") as (progress, _):
+        session = Session(model, threads=threads, progress=compiling(progress))
     feeds = _feeds(session, inputs or [], random, dims)
     given = feeds if inputs else None
     with progress_bar("running"), explain_inputs(session.model, given, feeds):

@@ -19,7 +19,7 @@ from typing import Any
 
 from sardonyx.backends.reference import Value
 from sardonyx.comparison.compare import Inputs, explain_inputs, prepare_inputs, reusable
-from sardonyx.comparison.engines import Run, engine_version, open_engine
+from sardonyx.comparison.engines import Opening, Run, engine_version, open_engine
 from sardonyx.comparison.inputs import describe_feeds
 from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
@@ -162,6 +162,8 @@ def bench(
     schedule: Schedule | None = None,
     limits: Limits = DEFAULT_LIMITS,
     machine: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
     tell: Progress = lambda done, total: None,
 ) -> Bench:
     """Time a model on one engine, or on two in turns.
@@ -169,13 +171,15 @@ def bench(
     Args:
         against: the engine to compare with.
         machine: what to say about the machine in the result.
+        threads: that one run may use, on either engine; None for what each takes by itself.
+        progress: hears (steps done, steps in all) while a model is compiled.
         tell: hears how many of the timed blocks are done.
     """
     plan = schedule if schedule is not None else Schedule()
     source = reusable(source, limits)
     feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
     names = [engine] if against is None else [engine, against]
-    runs = [open_engine(each, source, limits=limits) for each in names]
+    runs = [open_engine(each, source, Opening(limits, threads, progress)) for each in names]
     with explain_inputs(source, inputs, feeds, limits):
         rounds = _time_in_turns(runs, feeds, plan, tell)
     timings = tuple(

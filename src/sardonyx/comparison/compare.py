@@ -7,7 +7,7 @@ compare("a.onnx", engines=("sardonyx", "onnxruntime")).outputs[0].max_abs
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from sardonyx.backends.reference import Value
 from sardonyx.comparison.difference import Difference, differences
-from sardonyx.comparison.engines import engine_version, open_engine
+from sardonyx.comparison.engines import Opening, engine_version, open_engine
 from sardonyx.comparison.inputs import (
     blame_sizes,
     describe_feeds,
@@ -79,6 +79,7 @@ def compare(
     rtol: float | None = None,
     atol: float | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Run both on the same inputs and compare every output.
 
@@ -89,15 +90,17 @@ def compare(
         engines: one name for both sides or two; by default sardonyx, and onnxruntime for the second
             side when there is one model.
         rtol, atol: instead of the tolerance of the element type.
+        progress: hears (steps done, steps in all) while a model is compiled.
     """
+    how = Opening(limits, progress=progress)
     left, right = _engines(engines, alone=second is None)
     first = reusable(first, limits)
     other = first if second is None else reusable(second, limits)
     feeds = prepare_inputs(first, inputs, seed=seed, dims=dims, limits=limits)
     renamed = _renamed(feeds, first, other, limits)
     with explain_inputs(first, inputs, feeds, limits):
-        answers = open_engine(left, first, limits=limits)(feeds)
-        others = open_engine(right, other, limits=limits)(renamed)
+        answers = open_engine(left, first, how)(feeds)
+        others = open_engine(right, other, how)(renamed)
     pairs, notes = _paired(answers, others)
     if inputs is None:
         shapes = ", ".join(f"{name} {text}" for name, text in describe_feeds(feeds).items())

@@ -11,6 +11,7 @@ import importlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -26,12 +27,27 @@ from sardonyx.model.load import Source, load
 from sardonyx.model.save import save
 from sardonyx.runtime.session import Session
 
-__all__ = ["ENGINES", "Run", "engine_version", "open_engine"]
+__all__ = ["ENGINES", "Opening", "Run", "engine_version", "open_engine"]
 
 Run: TypeAlias = Callable[[Mapping[str, Value]], dict[str, Value]]
 
 
-def open_engine(name: str, source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Run:
+@dataclass(frozen=True)
+class Opening:
+    """How to open a model.
+
+    Attributes:
+        limits: of loading.
+        threads: that one run may use; None for what the engine takes by itself.
+        progress: hears (steps done, steps in all) while our own engine compiles.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    threads: int | None = None
+    progress: Callable[[int, int], None] | None = None
+
+
+def open_engine(name: str, source: Source, how: Opening | None = None) -> Run:
     """Open a model on an engine.
 
     Raises:
@@ -46,7 +62,7 @@ def open_engine(name: str, source: Source, *, limits: Limits = DEFAULT_LIMITS) -
             value=name,
             hint=f"The engines are: {', '.join(ENGINES)}.",
         )
-    return opener(source, limits)
+    return opener(source, how or Opening())
 
 
 def engine_version(name: str) -> str:
@@ -56,8 +72,8 @@ def engine_version(name: str) -> str:
     return f"onnx.reference {version}" if name == "reference" else f"{name} {version}"
 
 
-def _open_sardonyx(source: Source, limits: Limits) -> Run:
-    session = Session(source, limits=limits)
+def _open_sardonyx(source: Source, how: Opening) -> Run:
+    session = Session(source, limits=how.limits, threads=how.threads, progress=how.progress)
     names = [port.name for port in session.outputs]
 
     def run(feeds: Mapping[str, Value]) -> dict[str, Value]:
@@ -66,10 +82,10 @@ def _open_sardonyx(source: Source, limits: Limits) -> Run:
     return run
 
 
-def _open_reference(source: Source, limits: Limits) -> Run:
-    """onnx.reference with nothing of ours: a second opinion, without guards."""
+def _open_reference(source: Source, how: Opening) -> Run:
+    """onnx.reference with nothing of ours: a second opinion, without guards and on one thread."""
     evaluators: Any = importlib.import_module("onnx.reference")
-    model = load(source, limits=limits)
+    model = load(source, limits=how.limits)
     with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
         path = Path(folder) / "model.onnx"
         save(model, path, external_data=False)
@@ -87,11 +103,12 @@ def _open_reference(source: Source, limits: Limits) -> Run:
     return run
 
 
-def _open_onnxruntime(source: Source, limits: Limits) -> Run:
+def _open_onnxruntime(source: Source, how: Opening) -> Run:
     ort = _import_peer("onnxruntime", "peers")
-    model = load(source, limits=limits)  # refuses what is not safe to hand on
+    model = load(source, limits=how.limits)  # refuses what is not safe to hand on
     options = ort.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = how.threads or 0  # 0 is as many as it likes
     providers = ["CPUExecutionProvider"]
 
     def create(path: str | os.PathLike[str]) -> Any:
@@ -125,7 +142,7 @@ def _open_onnxruntime(source: Source, limits: Limits) -> Run:
     return lambda feeds: _asked("onnxruntime", "cannot run", lambda: run(feeds))
 
 
-ENGINES: Mapping[str, Callable[[Source, Limits], Run]] = {
+ENGINES: Mapping[str, Callable[[Source, Opening], Run]] = {
     "sardonyx": _open_sardonyx,
     "onnxruntime": _open_onnxruntime,
     "reference": _open_reference,

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sardonyx.backends.c.toolchain import find_toolchain
+from sardonyx.backends.c.kernels.isa import isa_of
+from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import ToolchainError
 from sardonyx.options import Environment, read_environment
 from sardonyx.runtime.machine import (
@@ -26,7 +27,16 @@ from sardonyx.runtime.machine import (
 )
 from sardonyx.runtime.private_folder import distrust, forbids_execution
 
-__all__ = ["CacheFolder", "Compiler", "Cores", "Diagnosis", "Library", "Memory", "diagnose"]
+__all__ = [
+    "CacheFolder",
+    "Compiler",
+    "Cores",
+    "Diagnosis",
+    "Library",
+    "Memory",
+    "NativeCode",
+    "diagnose",
+]
 
 # What Sardonyx stands on, and what it can use beside; the extra that brings each of the latter.
 _REQUIRED = ("numpy", "ml_dtypes", "onnx", "onnx-ir", "protobuf", "rich", "typer")
@@ -70,6 +80,17 @@ class Compiler:
 
 
 @dataclass(frozen=True)
+class NativeCode:
+    """What models are compiled for: the CPU, the vectors of the kernels, and the threads of a run."""
+
+    cpu: str
+    isa: str
+    lanes: int  # float32 values in a vector
+    flags: tuple[str, ...]
+    threads: int
+
+
+@dataclass(frozen=True)
 class CacheFolder:
     """Where compiled work is kept. `problem` says why it cannot be used, "" when it can."""
 
@@ -99,6 +120,7 @@ class Diagnosis:
     cores: Cores
     memory: Memory
     compiler: Compiler
+    native: NativeCode
     cache: CacheFolder
     libraries: tuple[Library, ...]
     extras: tuple[Library, ...]
@@ -144,6 +166,7 @@ def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagn
         cores=_cores(cpu, root),
         memory=_memory(root),
         compiler=_compiler(settings),
+        native=_native(root),
         cache=_cache(settings.cache_dir),
         libraries=tuple(Library(name, _version(name)) for name in _REQUIRED),
         extras=tuple(Library(name, _version(name), extra) for name, extra in _OPTIONAL.items()),
@@ -157,6 +180,12 @@ def _cores(cpu: Cpu, root: Path) -> Cores:
 
 def _memory(root: Path) -> Memory:
     return Memory(machine_memory(root), memory_limit(root), usable_memory(root))
+
+
+def _native(root: Path) -> NativeCode:
+    cpu = host_cpu(root)
+    isa = isa_of(cpu)
+    return NativeCode(cpu.name, isa.name, isa.lanes, cpu.flags, usable_cores(root))
 
 
 def _compiler(settings: Environment) -> Compiler:

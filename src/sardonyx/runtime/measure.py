@@ -3,7 +3,7 @@
 limits = machine_limits(threads=2)
 limits.flops, limits.bytes            # float32 operations and bytes read from memory, in a second
 
-Measured once by a small kernel (backends/c/support/measure.c), the best of twenty times, and kept in the cache
+Measured once by a small kernel (backends/c/support/measure.c), the best of many times, and kept in the cache
 unless the machine was too busy to tell.
 """
 
@@ -32,6 +32,7 @@ __all__ = ["Limits", "clock_address", "machine_limits"]
 _SOURCE = "measure.c"
 _CHUNKS_A_THREAD = 32  # so that the threads end together
 _MOST_BYTES = 1 << 27  # to read: past any cache
+_ROUNDS = 3  # some time apart, so that a short disturbance does not decide
 _CALM = 0.75  # of what the threads should reach together; below, others kept the machine busy
 
 
@@ -88,7 +89,9 @@ def _library() -> ctypes.CDLL:
 
 
 def _measure(threads: int) -> Limits:
-    return Limits(threads, _most_flops(threads), _most_bytes(threads))
+    rounds = [(_most_flops(threads), _most_bytes(threads)) for _ in range(_ROUNDS)]
+    flops, read = (max(column) for column in zip(*rounds, strict=True))
+    return Limits(threads, flops, read)
 
 
 def _most_flops(threads: int) -> float:

@@ -241,6 +241,7 @@ def test_doctor() -> None:
     assert code == (1 if data["problems"] else 0)
     _, out, _ = run("doctor")
     assert "onnx-ir" in out
+    assert data["native"]["isa"] in out
 
 
 NASTY = "[red]x[/red][link=http://evil] \x1b[31m\n\x00"

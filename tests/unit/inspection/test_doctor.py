@@ -141,6 +141,8 @@ def test_usable_is_what_every_limit_leaves(tmp_path: Path) -> None:
     assert found.problems == ()
     assert json.loads(json.dumps(found.to_json()))["cores"]["usable"] == 1
     assert found.summary["cores"] == "1 usable of 2"
+    assert found.native.threads == 1
+    assert found.native.lanes >= 4
 
 
 def test_libraries_are_found_without_importing_them() -> None:
