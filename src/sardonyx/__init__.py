@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sardonyx.model.limits import Limits as Limits
     from sardonyx.model.load import load as load
     from sardonyx.model.save import save as save
+    from sardonyx.ops import expressions as expressions
+    from sardonyx.ops.custom import operator as operator
     from sardonyx.runtime.inference_session import ExecutionMode as ExecutionMode
     from sardonyx.runtime.inference_session import GraphOptimizationLevel as GraphOptimizationLevel
     from sardonyx.runtime.inference_session import InferenceSession as InferenceSession
@@ -51,8 +53,11 @@ _HOME = {
     "infer_shapes": "sardonyx.api",
     "inspect": "sardonyx.api",
     "load": "sardonyx.model.load",
+    "operator": "sardonyx.ops.custom",
     "save": "sardonyx.model.save",
 }
+
+_MODULES = {"backend": "sardonyx.backend", "expressions": "sardonyx.ops.expressions"}
 
 __all__ = [
     "ExecutionMode",
@@ -69,18 +74,20 @@ __all__ = [
     "backend",
     "check",
     "compare",
+    "expressions",
     "get_available_providers",
     "get_device",
     "infer_shapes",
     "inspect",
     "load",
+    "operator",
     "save",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "backend":
-        return importlib.import_module("sardonyx.backend")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

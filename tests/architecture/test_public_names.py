@@ -23,11 +23,13 @@ PUBLIC = {
     "backend",
     "check",
     "compare",
+    "expressions",
     "get_available_providers",
     "get_device",
     "infer_shapes",
     "inspect",
     "load",
+    "operator",
     "save",
 }
 

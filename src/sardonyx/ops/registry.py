@@ -28,7 +28,7 @@ from sardonyx.ops import (
 )
 from sardonyx.ops.entry import Operator
 
-__all__ = ["FAMILIES", "all_operators", "find_operator"]
+__all__ = ["FAMILIES", "all_operators", "find_operator", "register"]
 
 FAMILIES = (
     elementwise,
@@ -62,6 +62,12 @@ def _entries() -> dict[tuple[str, str], tuple[Operator, ...]]:
             key = (operator.domain, operator.name)
             found[key] = (*found.get(key, ()), operator)
     return found
+
+
+def register(operator: Operator) -> None:
+    """Add an entry for an operator of the user's own; the last one of a name counts."""
+    _entries()[operator.domain, operator.name] = (operator,)
+    find_operator.cache_clear()
 
 
 def all_operators() -> tuple[Operator, ...]:

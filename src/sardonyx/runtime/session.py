@@ -21,6 +21,7 @@ from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import FILES, Source, load, verify_files
 from sardonyx.model.opset import latest_opset, nearest_operator
 from sardonyx.model.source import describe, source_line
+from sardonyx.ops.custom import find_custom
 from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes, infer_shapes
@@ -362,6 +363,8 @@ def _nodes(model: ir.Model) -> list[ir.Node]:
 def _check_operators(model: ir.Model) -> None:
     for node in _nodes(model):
         if latest_opset(node.domain) is not None or node.op_identifier() in model.functions:
+            continue
+        if find_custom(node.domain, node.op_type) is not None:
             continue
         near = nearest_operator(node.domain, node.op_type)
         raise UnsupportedError(

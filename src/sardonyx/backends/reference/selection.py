@@ -1,6 +1,6 @@
 """Which implementation runs a node.
 
-In this order: a function of the model, control flow, our own correction, `onnx.reference`,
+In this order: a function of the model, control flow, an operator of the user's own, our own correction, `onnx.reference`,
 and at last the function body that the standard gives to the operator.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx
 
 from sardonyx.backends.guard import Guard
@@ -24,6 +25,8 @@ from sardonyx.backends.reference.prediction import can_predict
 from sardonyx.backends.reference.program import Block, Kernel
 from sardonyx.backends.reference.values import Value
 from sardonyx.errors import UnsupportedError
+from sardonyx.ops.call import Call
+from sardonyx.ops.custom import CustomOperator, find_custom
 
 if TYPE_CHECKING:
     from sardonyx.backends.reference.compile import Compiler, Context
@@ -56,6 +59,8 @@ def select_kernel(
         return Selected(CONTROL_FLOW[operator.name](operator, subgraphs), predicts=False)
     if operator.domain == "ai.onnx.preview.training" and operator.name == "Gradient":
         return Selected(make_gradient(operator, compiler, context), predicts=False)
+    if custom := find_custom(operator.domain, operator.name):
+        return Selected(CustomCall(operator, custom), predicts=can_predict(operator))
     leaf = find_correction(operator) or (None if subgraphs else find_reference(operator))
     if leaf is not None:
         return Selected(leaf, predicts=can_predict(operator))
@@ -67,6 +72,21 @@ def select_kernel(
     if schema is not None and schema.has_context_dependent_function:
         return Selected(ContextualCall(operator, schema, compiler, context), predicts=False)
     raise _unknown(operator)
+
+
+class CustomCall:
+    """Runs an operator of the user's own on arrays."""
+
+    def __init__(self, operator: Operator, custom: CustomOperator) -> None:
+        self._custom = custom
+        self._arguments = custom.arguments(Call(operator.node, (), operator.version))
+
+    def __call__(self, inputs: Sequence[Value], guard: Guard) -> Sequence[object]:
+        result = self._custom.function(*inputs, **self._arguments)
+        if isinstance(result, tuple):
+            return result
+        first = next((one for one in inputs if isinstance(one, np.ndarray)), None)
+        return [result if first is None else np.asarray(result).astype(first.dtype, copy=False)]
 
 
 class FunctionCall:
