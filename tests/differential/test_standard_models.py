@@ -1,7 +1,12 @@
-"""Real models, true to size: our answers against onnxruntime's, and every shape known before a run."""
+"""Real models, true to size: every node native, our answers against onnxruntime's, every shape known before a run.
+
+One session of a dynamic model serves twenty shapes: nothing is planned or compiled after it is open.
+"""
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,17 +35,57 @@ PARAMETERS = {
     "lstm": 924_170,
 }
 
-# One session serves both sizes; none is the size the model was traced at.
-DYNAMIC_SIZES: dict[str, list[dict[str, Any]]] = {
-    "resnet50": [{"batch": 1, "image": (64, 96)}, {"batch": 2, "image": 65}],
-    "bert_base": [{"batch": 1, "seq": 12}, {"batch": 3, "seq": 7}],
-    "vit_b16": [{"batch": 1, "image": (80, 48)}, {"batch": 2, "image": (64, 112)}],
-    "gpt2": [{"batch": 1, "seq": 12}, {"batch": 3, "seq": 7}],
-}
+# Small and large by turns, odd and even, one and several: what is remembered of one shape must not serve another.
+TEXTS: list[dict[str, Any]] = [
+    {"batch": batch, "seq": seq}
+    for batch, seq in [
+        (1, 12), (3, 7), (1, 3), (2, 40), (1, 33), (4, 5), (1, 16), (2, 16), (1, 17), (5, 3),
+        (1, 31), (2, 9), (1, 40), (3, 13), (1, 24), (2, 25), (1, 4), (4, 8), (1, 37), (2, 3),
+    ]
+]  # fmt: skip
+IMAGES: list[dict[str, Any]] = [
+    {"batch": batch, "image": image}
+    for batch, image in [
+        (1, (64, 96)), (2, (65, 65)), (1, (32, 32)), (1, (96, 96)), (1, (80, 48)), (2, (64, 80)), (1, (33, 95)),
+        (3, (32, 48)), (1, (49, 50)), (1, (96, 32)), (2, (32, 32)), (1, (47, 64)), (1, (64, 64)), (2, (48, 33)),
+        (1, (95, 33)), (1, (72, 56)), (3, (33, 32)), (1, (32, 96)), (1, (81, 79)), (2, (40, 72)),
+    ]
+]  # fmt: skip
+DYNAMIC_SIZES = {"resnet50": IMAGES, "bert_base": TEXTS, "vit_b16": IMAGES, "gpt2": TEXTS}
 
 
-def assert_agrees(path: str, sizes: list[dict[str, Any]], name: str) -> None:
-    ours = sx.Session(path)
+@pytest.fixture
+def compiler_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows when a model is planned, when a library is asked for, and when the compiler or linker runs."""
+    calls: list[str] = []
+
+    def watch(place: str, name: str) -> None:
+        module = importlib.import_module(place)
+        real = getattr(module, name)
+
+        def watched(*args: Any, **named: Any) -> Any:
+            calls.append(name)
+            return real(*args, **named)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch("sardonyx.runtime.compiled", "make_plan")
+    watch("sardonyx.runtime.compiled", "build_library")
+    watch("sardonyx.runtime.compiling", "compile_object")
+    watch("sardonyx.runtime.compiling", "link_library")
+    return calls
+
+
+def opened(path: Path) -> sx.Session:
+    """A session, none of whose nodes is left to the reference backend."""
+    session = sx.Session(path)
+    slow = {(p.node, p.reason) for p in session.placement if p.backend != "native"}
+    assert session.placement
+    assert not slow
+    return session
+
+
+def assert_agrees(ours: sx.Session, path: Path, sizes: list[dict[str, Any]], name: str) -> None:
     options = ort.SessionOptions()
     options.log_severity_level = 3
     theirs = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -69,18 +114,39 @@ def test_networks_have_their_published_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_agrees_with_onnxruntime(name: str) -> None:
-    assert_agrees(str(build(name)), [{}], name)
+def test_is_native_and_agrees_with_onnxruntime(name: str) -> None:
+    path = build(name)
+    assert_agrees(opened(path), path, [{}], name)
 
 
 @pytest.mark.parametrize("name", DYNAMIC_SIZES)
-def test_agrees_at_every_size(name: str) -> None:
-    assert_agrees(str(build(name, dynamic=True)), DYNAMIC_SIZES[name], name)
+def test_twenty_shapes_agree_and_nothing_is_compiled_for_them(
+    name: str, compiler_calls: list[str]
+) -> None:
+    path, sizes = build(name, dynamic=True), DYNAMIC_SIZES[name]
+    assert len({tuple(size.items()) for size in sizes}) == 20
+    ours = opened(path)
+    compiler_calls.clear()
+    assert_agrees(ours, path, sizes, name)
+    assert compiler_calls == []
+
+
+def test_compiler_calls_are_seen(
+    compiler_calls: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The test above proves something only if it would see them."""
+    monkeypatch.setenv("SARDONYX_CACHE", str(tmp_path / "cache"))
+    sx.Session(build("mlp"))
+    assert set(compiler_calls) == {"make_plan", "build_library", "compile_object", "link_library"}
+    compiler_calls.clear()
+    sx.Session(build("mlp"))
+    assert compiler_calls == [], "the second session finds all in the cache"
 
 
 @pytest.mark.parametrize("name", ["mlp", "mobilenet_v2", "whisper_tiny_encoder", "lstm"])
 def test_agrees_when_exported_by_tracing(name: str) -> None:
-    assert_agrees(str(build(name, exporter="legacy")), [{}], name)
+    path = build(name, exporter="legacy")
+    assert_agrees(opened(path), path, [{}], name)
 
 
 @pytest.mark.parametrize("exporter", ["dynamo", "legacy"])
