@@ -104,7 +104,7 @@ def test_symbolic_sizes() -> None:
 
 
 def test_more_keys_than_are_at_hand_together() -> None:
-    for keys in (KEYS, KEYS + 1, 3 * KEYS + 5):
+    for keys in (KEYS + 1, 3 * KEYS + 5):
         agree(case(keys=keys, queries=5), interpreted=False)
     agree(case(keys=KEYS + 9, past=2 * KEYS, queries=5, is_causal=1, outputs=3), interpreted=False)
 
@@ -123,7 +123,7 @@ def test_rows_too_wide_for_the_stack() -> None:
 
 # Masks
 
-SHAPES = [(5,), (3, 5), (2, 3, 5), (2, 2, 3, 5), (2, 1, 1, 5), (1, 1, 3, 5)]
+SHAPES = [(5,), (2, 3, 5), (2, 2, 3, 5), (2, 1, 1, 5)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -134,15 +134,14 @@ def test_masks_broadcast(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("causal", [0, 1])
 def test_keys_past_the_end_of_the_mask_are_out(causal: int) -> None:
-    for bias in (mask(3, 4), normal(3, 4)):
-        agree(case(bias=bias, is_causal=causal))
-        agree(case(bias=bias, is_causal=causal, symbolic=True))
+    agree(case(bias=mask(3, 4), is_causal=causal))
+    agree(case(bias=normal(3, 4), is_causal=causal, symbolic=True), interpreted=False)
 
 
 def test_a_row_that_sees_nothing_is_zero() -> None:
     bias = mask(3, 5)
     bias[1] = False
-    for mode in (0, 2, 3):
+    for mode in (0, 3):
         agree(case(bias=bias, qk_matmul_output_mode=mode, outputs=4))
 
 
@@ -161,8 +160,7 @@ def test_caches_that_are_filled_in_part(causal: int) -> None:
     agree(case(valid=[2, 0], is_causal=causal, symbolic=True))
 
 
-@pytest.mark.parametrize("left", [-1, 0, 2])
-@pytest.mark.parametrize("right", [-1, 0, 1])
+@pytest.mark.parametrize(("left", "right"), [(2, -1), (-1, 1), (0, 0), (2, 1)])
 def test_windows(left: int, right: int) -> None:
     windows = {"left_window_size": left, "right_window_size": right}
     agree(case(queries=5, keys=6, **windows))
@@ -173,11 +171,10 @@ def test_windows(left: int, right: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
-@pytest.mark.parametrize("cap", [0.0, 1.5])
-def test_scores_as_an_output(mode: int, cap: float) -> None:
-    given = {"qk_matmul_output_mode": mode, "softcap": cap, "outputs": 4}
-    agree(case(is_causal=1, past=2, **given))
-    agree(case(bias=normal(3, 5), queries=3, **given))
+def test_scores_as_an_output(mode: int) -> None:
+    given = {"qk_matmul_output_mode": mode, "outputs": 4}
+    agree(case(is_causal=1, past=2, softcap=1.5, **given))
+    agree(case(bias=normal(3, 5), queries=3, **given), interpreted=False)
 
 
 def test_a_scale_of_ones_own() -> None:
