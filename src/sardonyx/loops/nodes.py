@@ -47,8 +47,9 @@ __all__ = [
 ]
 
 Dtype: TypeAlias = Literal[
-    "f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"
-]
+    "f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool",
+    "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "i2", "u2",
+]  # fmt: skip
 LoopKind: TypeAlias = Literal["serial", "parallel", "vector", "unroll"]
 Role: TypeAlias = Literal["in", "out", "scratch"]
 
@@ -107,12 +108,20 @@ class Operand:
         return apply("not", self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Const(Operand):
-    """A number."""
+    """A number. 0.0 and -0.0 are two, and every NaN is the same."""
 
     value: float | int | bool
     dtype: Dtype
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Const):
+            return NotImplemented
+        return self.dtype == other.dtype and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +176,15 @@ class Select(Operand):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Operand):
-    """A conversion with the meaning that docs/numerics.md gives it."""
+    """A conversion with the meaning that docs/numerics.md gives it.
+
+    Attributes:
+        mode: another meaning, where `cast_modes` has one for the two types.
+    """
 
     value: Expr
     dtype: Dtype
+    mode: str = ""
 
 
 Expr: TypeAlias = Const | Index | Load | Var | Apply | Select | Cast

@@ -63,9 +63,7 @@ def seal(path: Path, *, durable: bool) -> str:
         os.fchmod(opened, 0o400)
         if durable:  # what is trusted by date must be on the disk before it has its name
             os.fsync(opened)
-        digest = _hash(opened)
-        os.utime(opened, ns=(time.time_ns(), _date_of(digest)))
-        return digest
+        return _hash(opened)
     finally:
         os.close(opened)
 
@@ -76,6 +74,9 @@ def move_into(temporary: Path, root: Path, names: tuple[str, str], digest: str) 
         try:
             final = make_below(root, *names) / digest
             temporary.replace(final)
+            # Not before: a temporary file of the year 2000 would be swept away as a leftover.
+            with suppress(OSError):
+                os.utime(final, ns=(time.time_ns(), _date_of(digest)))
             return final
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             _make_way(root, *names, digest)
