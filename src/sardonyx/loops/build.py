@@ -174,6 +174,11 @@ class Builder:
         self._arrays[name] = dtype
         return name
 
+    def given(self, name: str, dtype: Dtype) -> str:
+        """An array that the kernel's caller brings along, for `element` and `put`."""
+        self._arrays[name] = dtype
+        return name
+
     def element(self, array: str, offset: Size) -> Expr:
         return Load(array, offset, self._arrays[array])
 

@@ -28,7 +28,7 @@ from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, substitute, symbol, symbols
 
-__all__ = ["complete", "write_matrix_product"]
+__all__ = ["complete", "row_epilogue", "write_matrix_product"]
 
 INNER = "%k"
 
@@ -57,7 +57,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         return None
     packed, operand = _packed(writer, b, contraction, batch, panel)
     writer.b.reset()
-    epilogue = _epilogue(writer, group, contraction, merged)
+    epilogue = row_epilogue(writer, group, contraction, merged)
     kernel = ProductKernel(
         1 if merged else batch,
         rows,
@@ -147,7 +147,7 @@ def _packed(
     return writer.b.number_of(writer.scratch(b.dtype, size)), b
 
 
-def _epilogue(writer: Writer, group: Group, contraction: Contraction, merged: bool) -> Kernel:
+def row_epilogue(writer: Writer, group: Group, contraction: Contraction, merged: bool) -> Kernel:
     """What happens to the sums of a row, `COUNT` columns from `COLUMN` on."""
     b, site = writer.b, writer.site(group)
     if merged:

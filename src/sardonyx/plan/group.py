@@ -3,6 +3,7 @@
     Conv ─ Add ─ Relu      the convolution takes its neighbours as its epilogue (`tail`)
     Add ─ Mul ─ Sigmoid    a chain of elements is written where it is read: one kernel, for the last of them
     Transpose, Reshape     views are index maps of whoever reads them
+    MatMul ─ … ─ MatMul    with a softmax in between, one kernel (see `attention`)
 
 A value that no kernel has to store has no bytes at all.
 """
@@ -22,10 +23,12 @@ from sardonyx.ops.lowering import (
     Relabel,
     TransposedConvolution,
 )
+from sardonyx.plan.attention import Attention
 from sardonyx.plan.graph import Graph, Opaque, Work
 
 __all__ = ["Group", "Grouping", "group_nodes"]
 
+MAX_FETCHED = 8  # what an element of an attention's operand may cost: some are asked for twice
 MAX_CHAIN = 24  # nodes that one expression may hold: C compilers crawl on endless ones
 
 
@@ -33,12 +36,15 @@ MAX_CHAIN = 24  # nodes that one expression may hold: C compilers crawl on endle
 class Group:
     """One kernel: the node that decides its loops, and pointwise ones that follow it.
 
-    `output` is the number of the output that a group of elements writes.
+    Attributes:
+        output: the number of the output that a group of elements writes.
+        attention: what else the kernel computes, where the root is the last product of one.
     """
 
     root: Work
     tail: tuple[Work, ...] = ()
     output: int = 0
+    attention: Attention | None = None
 
     @property
     def last(self) -> Work:
@@ -57,11 +63,16 @@ class Grouping:
     stored: frozenset[ir.Value]
 
 
-def group_nodes(graph: Graph, forced: Collection[ir.Value]) -> Grouping:
+def group_nodes(
+    graph: Graph, forced: Collection[ir.Value], attentions: Collection[Attention] = ()
+) -> Grouping:
     """Group the graph's nodes; the `forced` values are stored whatever the rules say."""
-    tails, absorbed = _epilogues(graph, forced)
-    stored = _stored(graph, forced, tails, absorbed)
-    groups = [Group(work, tuple(tail)) for work, tail in tails.items()]
+    tails, absorbed = _epilogues(graph, forced, attentions)
+    stored = _stored(graph, forced, tails, absorbed, attentions)
+    last_product = {one.second: one for one in attentions}
+    groups = [
+        Group(work, tuple(tail), attention=last_product.get(work)) for work, tail in tails.items()
+    ]
     for work in graph.works:
         if isinstance(work.lowering, (Element, Relabel)) and work not in absorbed:
             results = enumerate(work.node.outputs)
@@ -72,13 +83,13 @@ def group_nodes(graph: Graph, forced: Collection[ir.Value]) -> Grouping:
 
 
 def _epilogues(
-    graph: Graph, forced: Collection[ir.Value]
+    graph: Graph, forced: Collection[ir.Value], attentions: Collection[Attention]
 ) -> tuple[dict[Work, list[Work]], set[Work]]:
     """What follows each root and can happen while its results are at hand."""
     tails: dict[Work, list[Work]] = {}
-    absorbed: set[Work] = set()
+    absorbed = {work for one in attentions for work in one.absorbed}
     for work in graph.works:
-        if isinstance(work.lowering, (Element, Relabel)):
+        if isinstance(work.lowering, (Element, Relabel)) or work in absorbed:
             continue
         tails[work] = []
         if isinstance(work.lowering, Opaque) or (
@@ -119,8 +130,10 @@ def _stored(
     forced: Collection[ir.Value],
     tails: dict[Work, list[Work]],
     absorbed: set[Work],
+    attentions: Collection[Attention],
 ) -> set[ir.Value]:
     stored = set(forced)
+    fetched = {value for one in attentions for value in one.operands}
     depth: dict[ir.Value, int] = {}  # nodes of the expression that a value has become
     for work, tail in tails.items():
         last = tail[-1] if tail else work
@@ -135,13 +148,13 @@ def _stored(
             needed = value in stored or value in graph.outputs
             if not needed and value not in graph.readers:
                 continue
-            if needed or not _inlined(graph, work, value, depth[value]):
+            if needed or not _inlined(graph, work, value, depth[value], value in fetched):
                 stored.add(value)
                 depth[value] = 0
     return stored
 
 
-def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int) -> bool:
+def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int, fetched: bool) -> bool:
     """Whether every reader writes this value's expression itself."""
     weight = 0 if isinstance(work.lowering, Relabel) else _weight(work)
     readers = graph.readers.get(value, [])
@@ -152,6 +165,8 @@ def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int) -> bool:
     if len(readers) != 1 or list(readers[0].node.inputs).count(value) != 1:
         return len(readers) <= 1 and isinstance(readers[0].lowering, Element)
     reader = readers[0]
+    if fetched:
+        return weight < MAX_FETCHED
     if isinstance(reader.lowering, (Product, Convolution, TransposedConvolution, Opaque)):
         return False
     if isinstance(reader.lowering, Nest):

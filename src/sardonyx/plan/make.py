@@ -15,6 +15,8 @@ from sardonyx.ops.lowering import Convolution, NotNative, Product, TransposedCon
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble
+from sardonyx.plan.attend import write_attention
+from sardonyx.plan.attention import find_attentions
 from sardonyx.plan.contract import write_matrix_product
 from sardonyx.plan.convolve import write_convolution, write_transposed
 from sardonyx.plan.graph import Array, Fold, Graph, Opaque, find_constants, read_graph
@@ -56,7 +58,9 @@ def make_plan(
     for _ in range(MAX_ROUNDS):
         graph = read_graph(model, shapes, constants, refused, required, definitions)
         before = len(refused), len(required)
-        grouping = group_nodes(graph, required | (graph.sizing & graph.producer.keys()))
+        forced = required | (graph.sizing & graph.producer.keys())
+        attentions = () if target is None else find_attentions(graph, forced, target)
+        grouping = group_nodes(graph, forced, attentions)
         orders = {} if target is None else choose_orders(graph, grouping)
         written = _write(graph, grouping, orders, refused, required, target)
         if (len(refused), len(required)) == before:
@@ -136,6 +140,8 @@ def _write_one(
     target: Target | None,
 ) -> Written:
     """A kernel of the backend where it has one that suits, else plain loops."""
+    if target is not None and group.attention is not None:
+        return write_attention(Writer(graph, stored, orders), group, group.attention, target)
     write = {
         Product: write_matrix_product,
         Convolution: write_convolution,

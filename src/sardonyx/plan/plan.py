@@ -23,6 +23,7 @@ __all__ = [
     "ROW",
     "SUMS",
     "AnyStep",
+    "AttentionKernel",
     "BindStep",
     "Constant",
     "ConvolutionKernel",
@@ -214,10 +215,56 @@ class ConvolutionKernel:
         return self.epilogue.reasons
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionKernel:
+    """softmax(scores(Q K)) V for every batch, a few rows at a time: the scores are never all there.
+
+    The kernels are functions of a row, over the symbols BATCH, ROW, COLUMN and COUNT, and the array
+    SUMS, which all but the epilogue fill. Their buffers and symbols are those of the whole kernel.
+
+    Attributes:
+        rows, keys: of a batch.
+        size, width: of a query, and of a row of the values.
+        packed_keys, packed_values: scratch for panels of `panel` columns.
+        guarded: rows of weights that are NaN count as rows of zeros.
+        query, key, value: read row ROW of an operand; a row of keys is a column of K.
+        scores: what happens to products of query ROW with COUNT keys from COLUMN on.
+        epilogue: as of a product.
+    """
+
+    batch: Size
+    rows: Size
+    keys: Size
+    size: int
+    width: int
+    packed_keys: int
+    packed_values: int
+    panel: int
+    guarded: bool
+    dtype: Dtype
+    query: Kernel
+    key: Kernel
+    value: Kernel
+    scores: Kernel
+    epilogue: Kernel
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.query, self.key, self.value, self.scores, self.epilogue
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.epilogue.symbols
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self.epilogue.reasons
+
+
 # The arguments of an epilogue.
 BATCH, ROW, COLUMN, COUNT, SUMS = "%b", "%m", "%n", "%count", "sums"
 
-KernelSource: TypeAlias = Kernel | ProductKernel | ConvolutionKernel
+KernelSource: TypeAlias = Kernel | ProductKernel | ConvolutionKernel | AttentionKernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sardonyx.loops.nodes import Kernel
 from sardonyx.plan.memory import most_alive, place_slots
 from sardonyx.plan.plan import (
+    AttentionKernel,
     BindStep,
     Constant,
     ConvolutionKernel,
@@ -63,6 +64,8 @@ def kernel_title(kernel: KernelSource, variant: str = "") -> str:
     """`convolution · wide`, `product · gemv` or `loops`: what kind of kernel it is."""
     if isinstance(kernel, Kernel):
         return "loops"
+    if isinstance(kernel, AttentionKernel):
+        return "attention"
     kind = "product" if isinstance(kernel, ProductKernel) else "convolution"
     return f"{kind} · {variant}" if variant else kind
 
@@ -140,6 +143,9 @@ def _detail(kernel: KernelSource) -> str:
                 parts.append(f"{word} {numbers[0] if same else '×'.join(map(str, numbers))}")
         parts += [f"{kernel.groups} groups"] if kernel.groups > 1 else []
         return f"{', '.join(parts)}, {kernel.channels} → {kernel.filters}"
+    if isinstance(kernel, AttentionKernel):
+        queries = f"{_factor(kernel.rows)} × {kernel.size}, {_factor(kernel.keys)} keys"
+        return f"{kernel.batch} of {queries} → {kernel.width}, panels of {kernel.panel}"
     return ""
 
 

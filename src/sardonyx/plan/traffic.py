@@ -8,6 +8,7 @@ from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
 from sardonyx.plan.plan import (
     BYTES,
+    AttentionKernel,
     Constant,
     ConvolutionKernel,
     KernelSource,
@@ -55,11 +56,17 @@ def _buffers(kernel: KernelSource) -> tuple[Buffer, ...]:
     return kernel.buffers if isinstance(kernel, Kernel) else kernel.epilogue.buffers
 
 
+def _parts(kernel: KernelSource) -> tuple[Kernel, ...]:
+    """All that it has in the kernel language."""
+    if isinstance(kernel, Kernel):
+        return (kernel,)
+    return kernel.parts if isinstance(kernel, AttentionKernel) else (kernel.epilogue,)
+
+
 def _touched(kernel: KernelSource) -> frozenset[int]:
     """Numbers of the buffers that the kernel reads or writes anywhere."""
-    body = kernel.body if isinstance(kernel, Kernel) else kernel.epilogue.body
     names: set[str] = set()
-    for statement in statements(body):
+    for statement in (one for part in _parts(kernel) for one in statements(part.body)):
         if isinstance(statement, Store):
             names.add(statement.buffer)
         names.update(one.buffer for one in expressions(statement) if isinstance(one, Load))
@@ -69,6 +76,8 @@ def _touched(kernel: KernelSource) -> frozenset[int]:
         found |= set() if kernel.b is None else {kernel.b.buffer}
     elif isinstance(kernel, ConvolutionKernel):
         found |= {kernel.input, kernel.weights}
+    elif isinstance(kernel, AttentionKernel):
+        found |= {kernel.packed_keys, kernel.packed_values}
     return frozenset(found)
 
 

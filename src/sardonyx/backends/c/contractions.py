@@ -31,7 +31,7 @@ from sardonyx.plan.plan import (
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 
-__all__ = ["pack_constant", "render_contraction", "target_of", "variant_of"]
+__all__ = ["extent", "namer", "pack_constant", "render_contraction", "target_of", "variant_of"]
 
 
 def target_of(isa: Isa) -> Target:
@@ -104,33 +104,35 @@ int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
 """
 
 
-def _namer(symbols: tuple[str, ...]) -> Callable[[str], str]:
+def namer(symbols: tuple[str, ...]) -> Callable[[str], str]:
+    """How symbols are called in C."""
     numbers = {name: f"n[{number}]" for number, name in enumerate(symbols)}
     return lambda name: "b" if name == BATCH else numbers[name]
 
 
-def _extent(size: Size, name_of: Callable[[str], str]) -> int | str:
+def extent(size: Size, name_of: Callable[[str], str]) -> int | str:
+    """A size as templates take it: a number, or C text."""
     return size if isinstance(size, int) else f"({render_size(size, name_of)})"
 
 
 def _product(kernel: ProductKernel, isa: Isa) -> str:
-    name_of = _namer(kernel.symbols)
+    name_of = namer(kernel.symbols)
 
     def operand(matrix: Matrix) -> Operand:
         return Operand(
-            _extent(matrix.by_row, name_of),
-            _extent(matrix.by_column, name_of),
+            extent(matrix.by_row, name_of),
+            extent(matrix.by_column, name_of),
             render_size(matrix.offset, name_of),
             matrix.dtype,
         )
 
     spec = GemmSpec(
-        m=_extent(kernel.rows, name_of),
-        n=_extent(kernel.columns, name_of),
-        k=_extent(kernel.inner, name_of),
+        m=extent(kernel.rows, name_of),
+        n=extent(kernel.columns, name_of),
+        k=extent(kernel.inner, name_of),
         a=operand(kernel.a),
         b=Packed(dtype=kernel.a.dtype) if kernel.b is None else operand(kernel.b),
-        batch=_extent(kernel.batch, name_of),
+        batch=extent(kernel.batch, name_of),
     )
     template = gemv if kernel.few_rows else gemm
     return template("contract", spec, "store_row", isa)
@@ -143,15 +145,15 @@ def variant_of(kernel: KernelSource) -> str:
     if isinstance(kernel, ConvolutionKernel):
         if kernel.depthwise:
             return "depthwise"
-        return "wide" if _conv_spec(kernel, _namer(kernel.symbols)).wide else "narrow"
+        return "wide" if _conv_spec(kernel, namer(kernel.symbols)).wide else "narrow"
     return ""
 
 
 def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
-    name_of = _namer(kernel.symbols)
+    name_of = namer(kernel.symbols)
     if not kernel.depthwise:
         return conv("contract", _conv_spec(kernel, name_of), "store_row", isa)
-    window, images = _window(kernel, name_of), _extent(kernel.images, name_of)
+    window, images = _window(kernel, name_of), extent(kernel.images, name_of)
     many = kernel.filters // kernel.channels
     spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.stored, kernel.stored)
     return depthwise("contract", spec, "store_row", isa)
@@ -159,7 +161,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
 
 def _conv_spec(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> ConvSpec:
     return ConvSpec(
-        _extent(kernel.images, name_of),
+        extent(kernel.images, name_of),
         kernel.channels,
         kernel.filters,
         _window(kernel, name_of),
@@ -175,6 +177,6 @@ def _window(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> Window:
         kernel.strides,
         kernel.dilations,
         kernel.pads_begin,
-        tuple(_extent(size, name_of) for size in kernel.sizes),
-        tuple(_extent(size, name_of) for size in kernel.output_sizes),
+        tuple(extent(size, name_of) for size in kernel.sizes),
+        tuple(extent(size, name_of) for size in kernel.output_sizes),
     )

@@ -11,11 +11,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sardonyx.backends.c.attention import render_attention
 from sardonyx.backends.c.contractions import render_contraction
 from sardonyx.backends.c.kernels.isa import PORTABLE, Isa
 from sardonyx.backends.c.render import render_kernel
 from sardonyx.loops.nodes import Kernel
-from sardonyx.plan.plan import AnyStep, Count, Jump, Plan, Step
+from sardonyx.plan.plan import AnyStep, AttentionKernel, Count, Jump, KernelSource, Plan, Step
 
 __all__ = ["Sources", "emit"]
 
@@ -35,16 +36,20 @@ def emit(plan: Plan, isa: Isa = PORTABLE) -> Sources:
     names: list[str] = []
     units: dict[str, str] = {}
     for kernel in plan.kernels:
-        text = (
-            render_kernel(kernel, PLACEHOLDER)
-            if isinstance(kernel, Kernel)
-            else render_contraction(kernel, PLACEHOLDER, isa)
-        )
+        text = _unit(kernel, isa)
         name = f"k_{hashlib.blake2s(text.encode(), digest_size=10).hexdigest()}"
         names.append(name)
         units[f"{name}.c"] = text.replace(f" {PLACEHOLDER}(", f" {name}(")
     units["main.c"] = _main(plan, names)
     return Sources(dict(sorted(units.items())), tuple(names))
+
+
+def _unit(kernel: KernelSource, isa: Isa) -> str:
+    if isinstance(kernel, Kernel):
+        return render_kernel(kernel, PLACEHOLDER)
+    if isinstance(kernel, AttentionKernel):
+        return render_attention(kernel, PLACEHOLDER, isa)
+    return render_contraction(kernel, PLACEHOLDER, isa)
 
 
 def _main(plan: Plan, names: Sequence[str]) -> str:

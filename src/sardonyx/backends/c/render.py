@@ -56,7 +56,7 @@ def render_kernel(kernel: Kernel, name: str) -> str:
 
 
 def render_epilogue(kernel: Kernel, name: str, dtype: Dtype) -> str:
-    """What happens to a row of sums, as the function that contraction kernels call."""
+    """What happens to a row of sums, in place or not, as the function that contraction kernels call."""
     printer = KernelPrinter(kernel)
     return printer.row_function(name, dtype)
 
@@ -91,9 +91,11 @@ class KernelPrinter:
         self._names.update(arguments)
         self._parallel = True  # in the sense that a failure is written down, not returned
         used = _used(self.kernel.body)
+        stores = (one for one in statements(self.kernel.body) if isinstance(one, Store))
+        constant = "" if any(one.buffer == SUMS for one in stores) else "const "
         self._lines = [
             f"static inline void {name}(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,",
-            f"                             const {C_TYPES[dtype]} *sums) {{",
+            f"                             {constant}{C_TYPES[dtype]} *sums) {{",
             "    (void)env, (void)b, (void)m, (void)n;",
             *self._arguments(used, "env->"),
         ]

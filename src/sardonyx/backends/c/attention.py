@@ -1,0 +1,45 @@
+"""Attention kernels of a plan as C: the template of `kernels.attention`, behind the functions that it calls."""
+
+from __future__ import annotations
+
+from sardonyx.backends.c.contractions import extent, namer
+from sardonyx.backends.c.kernels.attention import AttentionSpec, attention
+from sardonyx.backends.c.kernels.elements import C_TYPE
+from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.render import HEADERS, render_epilogue
+from sardonyx.plan.plan import AttentionKernel
+
+__all__ = ["render_attention"]
+
+_FUNCTIONS = ("read_query", "read_key", "read_value", "make_scores", "store_row")
+
+
+def render_attention(kernel: AttentionKernel, name: str, isa: Isa) -> str:
+    """The whole translation unit."""
+    name_of = namer(kernel.symbols)
+    spec = AttentionSpec(
+        extent(kernel.batch, name_of),
+        extent(kernel.rows, name_of),
+        extent(kernel.keys, name_of),
+        kernel.size,
+        kernel.width,
+        kernel.dtype,
+        kernel.guarded,
+    )
+    functions = "\n".join(
+        render_epilogue(part, function, kernel.dtype)
+        for part, function in zip(kernel.parts, _FUNCTIONS, strict=True)
+    )
+    pointer = f"({C_TYPE[kernel.dtype]} *)p"
+    return f"""\
+{HEADERS}
+struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
+
+{functions}
+{attention("attend", spec, isa)}
+int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
+    const struct env env = {{run, p, n}};
+    attend(run, &env, {pointer}[{kernel.packed_keys}], {pointer}[{kernel.packed_values}], n);
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}}
+"""
