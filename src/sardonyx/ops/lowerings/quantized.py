@@ -6,7 +6,7 @@ q = clip(round(x / scale) + zero)        x = (q - zero) * scale
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
@@ -25,7 +25,7 @@ from sardonyx.ops.lowering import (
 )
 from sardonyx.ops.lowerings.checks import require_equal
 from sardonyx.ops.lowerings.products import describe_matmul
-from sardonyx.ops.lowerings.windows import Lanes, place_at
+from sardonyx.ops.lowerings.windows import place_at
 from sardonyx.sizes import Size, ceil_div, min_of, product
 
 __all__ = [
@@ -43,6 +43,8 @@ RANGES: dict[Dtype, tuple[int, int]] = {
     "u16": (0, (1 << 16) - 1),
 }
 EXACT_IN_32_BITS = 1 << 15  # products of two 9-bit integers whose sum fits into 32 bits
+ROWS = 4  # of an integer product: they share each load of the other factor
+LANES = 16  # its columns whose sums lie in the registers
 BLOCK = 4096  # elements whose extremes one thread finds at a time
 
 
@@ -186,23 +188,22 @@ def _parameter(
 
 
 def _moved(site: Site, contraction: Contraction, zeros: tuple[int, int], right: int) -> Contraction:
-    """The factors less their zero points, exact in the type of the sum."""
-    left_shape, right_shape = site.shape(0), site.shape(right)
-    dtype, batch = contraction.dtype, contraction.batch
+    """The factors less their zero points, in 16 bits: processors multiply those into 32 at once."""
+    left_shape, right_shape, batch = site.shape(0), site.shape(right), contraction.batch
 
     def read_a(at: Position, m: Size, k: Size) -> Expr:
-        value = cast(contraction.a(at, m, k), dtype)
+        value = cast(contraction.a(at, m, k), "i16")
         if not site.call.has(zeros[0]):
             return value
         zero = _parameter(site, zeros[0], left_shape, batch, at, m, 0, "row")
-        return value - cast(zero, dtype)
+        return value - cast(zero, "i16")
 
     def read_b(at: Position, k: Size, n: Size) -> Expr:
-        value = cast(contraction.b(at, k, n), dtype)
+        value = cast(contraction.b(at, k, n), "i16")
         if not site.call.has(zeros[1]):
             return value
         zero = _parameter(site, zeros[1], right_shape, batch, at, 0, n, "column")
-        return value - cast(zero, dtype)
+        return value - cast(zero, "i16")
 
     return replace(contraction, a=read_a, b=read_b)
 
@@ -213,23 +214,40 @@ def _integer_sum(site: Site, inner: Size) -> Dtype:
 
 
 def _multiply(site: Site, contraction: Contraction) -> None:
-    """Rows of A by a block of columns of B, whose sums lie side by side in the registers."""
+    """A few rows of A by a block of columns of B, whose sums lie side by side in the registers."""
     b, dtype = site.b, contraction.dtype
-    lanes = Lanes(b, contraction.columns)
-    extents = (*contraction.batch, contraction.rows, lanes.blocks)
-    with b.parallel(extents, contraction.inner * lanes.width) as (*batch, m, block):
-        at = tuple(batch)
-        start, count = lanes.block(block)
-        sums = b.array(dtype, lanes.width)
-        with b.loop(count, "vector") as lane:
-            b.put(sums, lane, const(0, dtype))
+    rows, columns = contraction.rows, contraction.columns
+    tile = min(ROWS, max(rows, 1)) if isinstance(rows, int) else ROWS
+    width = min(LANES, max(columns, 1)) if isinstance(columns, int) else LANES
+    extents = (*contraction.batch, ceil_div(rows, tile), ceil_div(columns, width))
+    with b.parallel(extents, contraction.inner * tile * width) as (*batch, block, strip):
+        at, first, start = tuple(batch), block * tile, strip * width
+        here: Size = width
+        if not (isinstance(columns, int) and columns % width == 0):
+            here = b.index(b.size(min_of(columns - start, width)), width + 1)
+        exact = isinstance(rows, int) and rows % tile == 0
+        # A row past the end is the last one again; it is not stored.
+        chosen = [
+            first + n if exact else b.index(b.size(min_of(first + n, rows - 1)), rows)
+            for n in range(tile)
+        ]
+        sums = [b.array(dtype, width) for _ in chosen]
+        for total in sums:
+            with b.loop(here, "vector") as lane:
+                b.put(total, lane, const(0, dtype))
         with b.loop(contraction.inner) as k:
-            factor = b.let(contraction.a(at, m, k))
-            with lanes.walk(start, count) as (lane, n):
-                b.put(sums, lane, b.element(sums, lane) + factor * contraction.b(at, k, n))
-        with lanes.walk(start, count) as (lane, n):
-            total = b.let(b.element(sums, lane))
-            site.store(contraction.out(at, m, n), contraction.finish(at, m, n, total))
+            factors = [b.let(contraction.a(at, m, k)) for m in chosen]
+            with b.loop(here, "vector") as lane:
+                other = b.let(contraction.b(at, k, place_at(b, start + lane, columns)))
+                for total, factor in zip(sums, factors, strict=True):
+                    term = cast(factor, dtype) * cast(other, dtype)
+                    b.put(total, lane, b.element(total, lane) + term)
+        for number, (m, total) in enumerate(zip(chosen, sums, strict=True)):
+            inside = b.size(first + number) < b.size(rows)
+            with nullcontext() if exact else b.when(inside), b.loop(here, "vector") as lane:
+                n = place_at(b, start + lane, columns)
+                value = b.let(b.element(total, lane))
+                site.store(contraction.out(at, m, n), contraction.finish(at, m, n, value))
 
 
 def _matmul_integer(site: Site) -> None:
@@ -239,7 +257,7 @@ def _matmul_integer(site: Site) -> None:
 
 def _qlinear_matmul(site: Site) -> None:
     dtype = site.out_dtype()
-    if dtype not in RANGES or not {site.dtype(0), site.dtype(3)} <= set(RANGES):
+    if not {dtype, site.dtype(0), site.dtype(3)} <= {"i8", "u8"}:
         site.refuse(f"QLinearMatMul of {site.dtype(0)} and {site.dtype(3)} has no native code")
     plain = describe_matmul(site, 0, 3)
     a, b = site.shape(0), site.shape(3)
