@@ -41,6 +41,7 @@ from sardonyx.loops.nodes import (
     apply,
     const,
 )
+from sardonyx.loops.operations import NARROW, NARROW_INTEGERS
 from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, is_variable, symbols_of
 from sardonyx.sizes import Size, at_least, max_of, product, symbol, symbols
 
@@ -68,13 +69,29 @@ def minimum(a: Expr, b: Expr | float) -> Expr:
     return apply("min", a, b)
 
 
-def cast(value: Expr, dtype: Dtype) -> Expr:
-    """The value as another type; nothing where it has that type already."""
+def cast(value: Expr, dtype: Dtype, mode: str = "") -> Expr:
+    """The value as another type, by way of f32 where one is narrow; nothing where it has that type."""
     if value.dtype == dtype:
         return value
+    if mode == "bits":
+        return Cast(value, dtype, mode)
+    if value.dtype in NARROW:
+        return cast(Cast(value, "f32"), dtype, mode)
+    if dtype in NARROW:
+        return Cast(_before_narrow(value, dtype), dtype, mode)
     if isinstance(value, Const) and value.dtype != "bool" and dtype in ("f32", "f64"):
         return Const(float(value.value), dtype)
     return Cast(value, dtype)
+
+
+def _before_narrow(value: Expr, dtype: Dtype) -> Expr:
+    """The value in the type that a narrow one is made from."""
+    if dtype in NARROW_INTEGERS and value.dtype not in ("f32", "f16", "bf16"):
+        whole = cast(apply("round", value), "i64") if value.dtype == "f64" else value
+        return cast(whole, "u32")
+    if value.dtype == "f64" and dtype != "f8e8m0":
+        return Cast(value, "f32", "odd")
+    return cast(value, "f32")
 
 
 def _typed(value: Expr | float, dtype: Dtype) -> Expr:

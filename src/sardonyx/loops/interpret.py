@@ -124,7 +124,7 @@ class _Compiler:
             inner = self.value(expression.value)
             if expression.value.dtype == expression.dtype:
                 return inner
-            convert = conversion(expression.value.dtype, expression.dtype)
+            convert = conversion(expression.value.dtype, expression.dtype, expression.mode)
             return lambda e: convert(inner(e))
         if isinstance(expression, Select):
             condition, then = self.value(expression.condition), self.value(expression.then)

@@ -10,13 +10,30 @@ from typing import Literal, TypeAlias
 
 from sardonyx.loops.nodes import Dtype
 
-__all__ = ["FLOATS", "INTEGERS", "OPERATIONS", "SIGNED", "SMALL_FLOATS", "UNSIGNED", "Operation"]
+__all__ = [
+    "FLOAT8",
+    "FLOATS",
+    "INTEGERS",
+    "NARROW",
+    "NARROW_INTEGERS",
+    "OPERATIONS",
+    "SIGNED",
+    "SMALL_FLOATS",
+    "UNSIGNED",
+    "Operation",
+    "cast_modes",
+]
 
 FLOATS: frozenset[Dtype] = frozenset({"f32", "f64"})
 SMALL_FLOATS: frozenset[Dtype] = frozenset({"f16", "bf16"})  # stored, never computed with
 SIGNED: frozenset[Dtype] = frozenset({"i8", "i16", "i32", "i64"})
 UNSIGNED: frozenset[Dtype] = frozenset({"u8", "u16", "u32", "u64"})
 INTEGERS: frozenset[Dtype] = SIGNED | UNSIGNED
+
+# One element a byte: stored, and converted from f32 and to it; integers also by their low bits.
+FLOAT8: frozenset[Dtype] = frozenset({"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz"})
+NARROW_INTEGERS: frozenset[Dtype] = frozenset({"i4", "u4", "i2", "u2"})
+NARROW: frozenset[Dtype] = FLOAT8 | NARROW_INTEGERS | {"f8e8m0", "f4e2m1"}
 
 Result: TypeAlias = Literal["same", "bool"]
 
@@ -76,3 +93,40 @@ OPERATIONS: dict[str, Operation] = {
     "shl": Operation(2, INTEGERS),
     "shr": Operation(2, INTEGERS),
 }
+
+
+_EXPONENT_MODES = frozenset(
+    way + end for way in ("up", "down", "nearest") for end in ("", "_nosat")
+)
+_SAME_BITS: tuple[frozenset[Dtype], ...] = (
+    frozenset({"f32", "i32", "u32"}),
+    frozenset({"f64", "i64", "u64"}),
+    frozenset({"f16", "bf16", "i16", "u16"}),
+    frozenset({"i8", "u8", *FLOAT8, "f8e8m0"}),
+)
+
+
+def cast_modes(source: Dtype, target: Dtype) -> frozenset[str]:
+    """The meanings that a conversion between two types may have; "" is the plain one.
+
+    bits: the same bits, read as the other type
+    odd: what is inexact ends in an odd bit, so that the next rounding is as if it were the only one
+    nosat: what is too large becomes infinite or NaN, not the largest number
+    up, down, nearest: how float8e8m0 rounds; it has no plain meaning
+    """
+    if any({source, target} <= alike for alike in _SAME_BITS) and source != target:
+        return _plain_modes(source, target) | {"bits"}
+    return _plain_modes(source, target)
+
+
+def _plain_modes(source: Dtype, target: Dtype) -> frozenset[str]:
+    if source in NARROW:
+        return frozenset({""} if target == "f32" else ())
+    if target == "f8e8m0":
+        return _EXPONENT_MODES if source == "f32" else frozenset()
+    if target in FLOAT8:
+        return frozenset({"", "nosat"} if source == "f32" else ())
+    if target in NARROW:
+        fits = source == "f32" or (source == "u32" and target in NARROW_INTEGERS)
+        return frozenset({""} if fits else ())
+    return frozenset({"", "odd"} if (source, target) == ("f64", "f32") else {""})

@@ -5,6 +5,7 @@
     i8 … u64        int                 exact, then wrapped to the type's width
     f32, f64        numpy's scalar      + - * / of the type itself; the rest in float64, rounded once
     f16, bf16       numpy's scalar      none: they are converted
+    f8e5m2 … u2     numpy's scalar      none: they are converted, from f32 and to it
 
 Compiled code may differ from the functions that are rounded once by the few units in the last place
 that docs/numerics.md grants, and in nothing else.
@@ -21,8 +22,9 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from sardonyx.loops.narrow import narrowing, round_to_odd, same_bits
 from sardonyx.loops.nodes import Dtype
-from sardonyx.loops.operations import FLOATS, INTEGERS, SIGNED, SMALL_FLOATS
+from sardonyx.loops.operations import FLOATS, INTEGERS, NARROW, SIGNED, SMALL_FLOATS
 
 __all__ = ["NUMPY_TYPES", "Function", "constant", "conversion", "function"]
 
@@ -42,6 +44,16 @@ NUMPY_TYPES: dict[Dtype, np.dtype[Any]] = {
     "u32": np.dtype(np.uint32),
     "u64": np.dtype(np.uint64),
     "bool": np.dtype(np.bool_),
+    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
+    "i4": np.dtype(ml_dtypes.int4),
+    "u4": np.dtype(ml_dtypes.uint4),
+    "i2": np.dtype(ml_dtypes.int2),
+    "u2": np.dtype(ml_dtypes.uint2),
 }
 
 
@@ -227,8 +239,16 @@ WRAPPED_INTEGER: dict[str, Function] = {
 # Conversions
 
 
-def conversion(source: Dtype, target: Dtype) -> Function:
-    """A value of one type as a value of another, by the table of docs/numerics.md."""
+def conversion(source: Dtype, target: Dtype, mode: str = "") -> Function:
+    """A value of one type as a value of another, by the table of docs/numerics.md and `cast_modes`."""
+    if mode == "bits":
+        return same_bits(NUMPY_TYPES[source], NUMPY_TYPES[target])
+    if mode == "odd":
+        return round_to_odd
+    if source in NARROW:
+        return lambda x: np.float32(float(x))
+    if target in NARROW:
+        return narrowing(NUMPY_TYPES[target], mode)
     if target == "bool":
         return lambda x: bool(x != 0)  # NaN is true
     if target in INTEGERS:

@@ -176,10 +176,10 @@ class _Simplifier:
 def _cast(inner: Expr, cast: Cast) -> Expr:
     if inner.dtype == cast.dtype:
         return inner
-    if isinstance(inner, Const) and cast.dtype in EXACT_TYPES:
+    if isinstance(inner, Const) and cast.dtype in EXACT_TYPES and not cast.mode:
         convert = conversion(inner.dtype, cast.dtype)
         return Const(convert(constant(inner.value, inner.dtype)), cast.dtype)
-    return Cast(inner, cast.dtype)
+    return Cast(inner, cast.dtype, cast.mode)
 
 
 def _logic(value: Apply) -> Expr:

@@ -174,7 +174,8 @@ def _spell(value: Expr, names: Names) -> str:
     if isinstance(value, Var):
         return names.get(value.name, value.name)
     if isinstance(value, Cast):
-        return f"{value.dtype}({_spell(value.value, names)})"
+        mode = f", {value.mode}" if value.mode else ""
+        return f"{value.dtype}({_spell(value.value, names)}{mode})"
     if isinstance(value, Select):
         parts = (value.condition, value.then, value.other)
         return f"where({', '.join(_spell(part, names) for part in parts)})"

@@ -3,7 +3,7 @@
     KernelError: x[i] = t0 + 1: add takes operands of one type, not f32 and i64
 
 Rules: every name is bound once, before it is used, in a block that is still open. Operands have the
-types that OPERATIONS lists; f16 and bf16 are only loaded, named, stored and converted. Inputs are not
+types that OPERATIONS lists; f16, bf16 and narrow types are only loaded, named, stored and converted. Inputs are not
 stored to. A parallel loop changes no variable and no array from outside, and stands in no parallel
 or vector loop.
 """
@@ -41,12 +41,21 @@ from sardonyx.loops.nodes import (
     Var,
     While,
 )
-from sardonyx.loops.operations import FLOATS, INTEGERS, OPERATIONS, SMALL_FLOATS
+from sardonyx.loops.operations import (
+    FLOATS,
+    INTEGERS,
+    NARROW,
+    OPERATIONS,
+    SMALL_FLOATS,
+    cast_modes,
+)
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.loops.text import headline
 from sardonyx.sizes import Size, symbols
 
 __all__ = ["KernelError", "verify"]
+
+STORED = SMALL_FLOATS | NARROW  # types that nothing is computed in
 
 Kind: TypeAlias = Literal["in", "out", "scratch", "symbol", "index", "value", "local", "array"]
 
@@ -123,9 +132,7 @@ class _Verifier:
             self.expression(statement.value)
             dtype = statement.value.dtype
             is_let = isinstance(statement, Let)
-            self.require(
-                is_let or dtype not in SMALL_FLOATS, f"no variable has the storage type {dtype}"
-            )
+            self.require(is_let or dtype not in STORED, f"no variable has the storage type {dtype}")
             self.bind(statement.name, "value" if is_let else "local", dtype)
         elif isinstance(statement, Set):
             self.assignment(statement)
@@ -215,6 +222,9 @@ class _Verifier:
         elif isinstance(value, Cast):
             self.require(value.dtype in NUMPY_TYPES, f"{value.dtype!r} is no type")
             self.expression(value.value)
+            known = value.mode in cast_modes(value.value.dtype, value.dtype)
+            pair = f"{value.value.dtype} to {value.dtype}"
+            self.require(known, f"no conversion {value.mode!r} of {pair}")
         elif isinstance(value, Select):
             self.selection(value)
         else:
@@ -236,7 +246,7 @@ class _Verifier:
         self.expression(value.then)
         self.expression(value.other)
         self.same_type(value.other, value.then.dtype)
-        self.require(value.dtype not in SMALL_FLOATS, f"where does not take {value.dtype}")
+        self.require(value.dtype not in STORED, f"where does not take {value.dtype}")
 
     def application(self, value: Apply) -> None:
         rule = OPERATIONS.get(value.op)

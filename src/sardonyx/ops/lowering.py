@@ -59,6 +59,16 @@ DTYPES: dict[ir.DataType, Dtype] = {
     ir.DataType.UINT32: "u32",
     ir.DataType.UINT64: "u64",
     ir.DataType.BOOL: "bool",
+    ir.DataType.FLOAT8E4M3FN: "f8e4m3fn",
+    ir.DataType.FLOAT8E4M3FNUZ: "f8e4m3fnuz",
+    ir.DataType.FLOAT8E5M2: "f8e5m2",
+    ir.DataType.FLOAT8E5M2FNUZ: "f8e5m2fnuz",
+    ir.DataType.FLOAT8E8M0: "f8e8m0",
+    ir.DataType.FLOAT4E2M1: "f4e2m1",
+    ir.DataType.INT4: "i4",
+    ir.DataType.UINT4: "u4",
+    ir.DataType.INT2: "i2",
+    ir.DataType.UINT2: "u2",
 }
 
 
@@ -212,11 +222,14 @@ class Element:
     Attributes:
         weight: what one element costs, in multiplications; 0 for what only moves elements.
         pointwise: whether element i depends on the inputs at i alone (after broadcasting).
+        narrow: whether it takes and gives types of fewer bits than the smallest that C has, and
+            float8: those are only read, stored and converted.
     """
 
     value: ElementRule
     weight: int = 1
     pointwise: bool = False
+    narrow: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from sardonyx.loops.nodes import Dtype
+from sardonyx.loops.operations import NARROW
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
@@ -238,3 +239,9 @@ def _captured(node: ir.Node) -> tuple[ir.Value, ...]:
             used = (*(v for one in part for v in one.inputs), *part.outputs)
             found.update((v, None) for v in used if v is not None and v not in inside)
     return tuple(found)
+        if DTYPES[facts.dtype] in NARROW and not _takes_narrow(operator.lower):
+            return Opaque(f"{node.op_type} of {facts.dtype.name.lower()} has no native code")
+def _takes_narrow(lowering: Lowering) -> bool:
+    return isinstance(lowering, Relabel) or (isinstance(lowering, Element) and lowering.narrow)
+
+

@@ -48,7 +48,8 @@ __all__ = [
 
 BYTES: dict[Dtype, int] = {
     "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
-    "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1,
+    "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1, "f8e4m3fn": 1, "f8e4m3fnuz": 1, "f8e5m2": 1,
+    "f8e5m2fnuz": 1, "f8e8m0": 1, "f4e2m1": 1, "i4": 1, "u4": 1, "i2": 1, "u2": 1,
 }  # fmt: skip
 
 Order: TypeAlias = tuple[int, ...]  # axes from the outermost in memory to the innermost

@@ -21,6 +21,7 @@ import onnx_ir as ir
 from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, const
+from sardonyx.loops.operations import NARROW
 from sardonyx.ops.lowering import Element, NotNative, Position, Relabel, Site
 from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.plan import Order
@@ -153,6 +154,8 @@ class Pull:
     def _known(self, value: ir.Value, position: Position) -> Expr | None:
         """An element that is known before the model runs, as a number or a size."""
         facts = self.graph.facts(value)
+        if self.graph.dtype(value) in NARROW:
+            return None  # they have no numbers in the kernel language
         array = self.graph.constants.get(value)
         if array is not None and array.size == 1:
             return const(array.reshape(-1)[0].item(), self.graph.dtype(value))

@@ -20,11 +20,11 @@ from sardonyx.loops.nodes import (
     Load,
     Store,
 )
-from sardonyx.loops.operations import FLOATS, INTEGERS, OPERATIONS, SIGNED, SMALL_FLOATS
+from sardonyx.loops.operations import FLOATS, INTEGERS, NARROW, OPERATIONS, SIGNED, SMALL_FLOATS
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.sizes import symbol
 
-DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+DTYPES: tuple[Dtype, ...] = tuple(one for one in get_args(Dtype) if one not in NARROW)
 NAN, INF = math.nan, math.inf
 FLOAT_VALUES = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 3.75, -7.0, 100.0, INF, -INF, NAN]
 APPLIED = [(op, dtype) for op, rule in OPERATIONS.items() for dtype in sorted(rule.takes)]

@@ -25,6 +25,16 @@ C_TYPES: dict[Dtype, str] = {
     "u32": "uint32_t",
     "u64": "uint64_t",
     "bool": "uint8_t",
+    "f8e4m3fn": "sx_f8e4m3fn",
+    "f8e4m3fnuz": "sx_f8e4m3fnuz",
+    "f8e5m2": "sx_f8e5m2",
+    "f8e5m2fnuz": "sx_f8e5m2fnuz",
+    "f8e8m0": "sx_f8e8m0",
+    "f4e2m1": "sx_f4e2m1",
+    "i4": "sx_i4",
+    "u4": "sx_u4",
+    "i2": "sx_i2",
+    "u2": "sx_u2",
 }
 
 FLOATS = ("f32", "f64")
@@ -48,7 +58,8 @@ def render_expression(expression: Expr, name_of: NameOf) -> str:
         return f"{name_of(expression.buffer)}[{_size(expression.offset, name_of)}]"
     if isinstance(expression, Cast):
         value = render_expression(expression.value, name_of)
-        return f"sx_cast_{expression.value.dtype}_{expression.dtype}({value})"
+        mode = f"_{expression.mode}" if expression.mode else ""
+        return f"sx_cast_{expression.value.dtype}_{expression.dtype}{mode}({value})"
     if isinstance(expression, Select):
         parts = (expression.condition, expression.then, expression.other)
         condition, then, other = (_operand(part, name_of) for part in parts)

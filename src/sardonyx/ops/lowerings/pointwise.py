@@ -11,7 +11,7 @@ from functools import reduce
 
 from sardonyx.loops.build import cast, maximum, minimum, where
 from sardonyx.loops.nodes import Const, Expr, apply
-from sardonyx.loops.operations import FLOATS, INTEGERS
+from sardonyx.loops.operations import FLOAT8, FLOATS, INTEGERS, cast_modes
 from sardonyx.ops.lowering import Element, Position, Site
 from sardonyx.sizes import product
 
@@ -75,10 +75,11 @@ def _fitted(function: Callable[[Site, Expr, Expr], Expr], weight: int) -> Elemen
 def _bit_cast(site: Site, v: Expr) -> Expr:
     """Integers of one width are each other's bits; a bool is a byte of 0 or 1."""
     dtype = site.out_dtype()
-    whole = v.dtype in INTEGERS or v.dtype == "bool"
-    if v.dtype != dtype and not (whole and dtype in INTEGERS):
+    if v.dtype == dtype or (v.dtype == "bool" and dtype in INTEGERS):
+        return cast(v, dtype)
+    if "bits" not in cast_modes(v.dtype, dtype):
         site.refuse(f"the bits of {v.dtype} as {dtype} have no native code")
-    return cast(v, dtype)
+    return cast(v, dtype, "bits")
 
 
 def _named(op: str) -> Callable[[Site, Expr], Expr]:
@@ -306,7 +307,13 @@ VARIADIC: dict[str, Element] = {
 
 
 def _cast(site: Site, position: Position) -> Expr:
-    return cast(site.read(0, position), site.out_dtype())
+    dtype, saturate = site.out_dtype(), bool(site.call.int_attr("saturate", 1))
+    mode = ""
+    if dtype == "f8e8m0":
+        mode = site.call.str_attr("round_mode", "up") + ("" if saturate else "_nosat")
+    elif dtype in FLOAT8 and not saturate:
+        mode = "nosat"
+    return cast(site.read(0, position), dtype, mode)
 
 
 def _where(site: Site, position: Position) -> Expr:
@@ -333,9 +340,11 @@ def _swiglu(site: Site, a: Expr, b: Expr) -> Expr:
     return a * apply("sigmoid", a if alpha == 1.0 else a * alpha) * b
 
 
-BIT_CAST = Element(lambda site, at: _bit_cast(site, site.read(0, at)), weight=0, pointwise=True)
+BIT_CAST = Element(
+    lambda site, at: _bit_cast(site, site.read(0, at)), weight=0, pointwise=True, narrow=True
+)
 CLIP = Element(_clip, pointwise=True)
-CAST = Element(_cast, pointwise=True)
+CAST = Element(_cast, pointwise=True, narrow=True)
 WHERE = Element(_where, pointwise=True)
 PRELU = broadcasting(_prelu)
 SWIGLU = broadcasting(_swiglu, weight=8)

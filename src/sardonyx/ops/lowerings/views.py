@@ -168,7 +168,7 @@ def _size(site: Site, position: Position) -> Expr:
 RELABEL = Relabel(_check_count)
 RESHAPE = Relabel(_check_reshape)
 DROPOUT = Element(_dropout, weight=0, pointwise=True)
-TRANSPOSE = Element(_transpose, weight=0)
+TRANSPOSE = Element(_transpose, weight=0, narrow=True)
 EXPAND = Element(_expand, weight=0)
 TILE = Element(_tile, weight=1)
 DEPTH_TO_SPACE = Nest(_depth_to_space, reads_once=True)

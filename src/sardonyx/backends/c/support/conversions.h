@@ -61,6 +61,7 @@ static inline sx_bf16 sx_cast_f32_bf16(float x) {
 }
 
 static inline float sx_cast_f64_f32(double x) { return (float)x; }
+static inline float sx_cast_f64_f32_odd(double x) { return sx_f64_to_odd_f32(x); }
 static inline double sx_cast_f32_f64(float x) { return (double)x; }
 static inline sx_f16 sx_cast_f64_f16(double x) { return sx_cast_f32_f16(sx_f64_to_odd_f32(x)); }
 static inline sx_bf16 sx_cast_f64_bf16(double x) { return sx_cast_f32_bf16(sx_f64_to_odd_f32(x)); }

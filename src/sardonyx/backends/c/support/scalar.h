@@ -10,6 +10,7 @@
 
 #include "types.h"
 
+#include "bits.h"
 #include "conversions.h"
 #include "double_math.h"
 #include "float_basics.h"

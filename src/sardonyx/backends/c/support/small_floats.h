@@ -136,10 +136,13 @@ static inline uint32_t sx_low_bits(float x) {
         return (sx_i##BITS)((int32_t)(low ^ sign) - (int32_t)sign);                               \
     }                                                                                             \
     static inline sx_u##BITS sx_low_bits_u##BITS(uint32_t bits) { return bits & ((1u << BITS) - 1); } \
+    static inline sx_i##BITS sx_cast_u32_i##BITS(uint32_t x) { return sx_low_bits_i##BITS(x); }   \
+    static inline sx_u##BITS sx_cast_u32_u##BITS(uint32_t x) { return sx_low_bits_u##BITS(x); }   \
     static inline sx_i##BITS sx_cast_f32_i##BITS(float x) { return sx_low_bits_i##BITS(sx_low_bits(x)); } \
     static inline sx_u##BITS sx_cast_f32_u##BITS(float x) { return sx_low_bits_u##BITS(sx_low_bits(x)); } \
-    static inline float sx_cast_i##BITS##_f32(sx_i##BITS x) { return (float)x; }                  \
-    static inline float sx_cast_u##BITS##_f32(sx_u##BITS x) { return (float)x; }
+    /* The high bits of a byte may be anything: numpy does not always extend the sign. */         \
+    static inline float sx_cast_i##BITS##_f32(sx_i##BITS x) { return (float)sx_low_bits_i##BITS((uint8_t)x); } \
+    static inline float sx_cast_u##BITS##_f32(sx_u##BITS x) { return (float)sx_low_bits_u##BITS(x); }
 
 SX_PACKED(4)
 SX_PACKED(2)

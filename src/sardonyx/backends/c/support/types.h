@@ -29,7 +29,7 @@ typedef uint8_t sx_bool; /* 0 or 1; not _Bool, where loading any other byte is u
 
 typedef uint8_t sx_f8e4m3fn, sx_f8e4m3fnuz, sx_f8e5m2, sx_f8e5m2fnuz, sx_f8e8m0;
 typedef uint8_t sx_f4e2m1, sx_u4, sx_u2; /* one element a byte, in its low bits */
-typedef int8_t sx_i4, sx_i2;             /* one element a byte, sign-extended */
+typedef int8_t sx_i4, sx_i2;             /* likewise; sign-extended where we write them */
 
 static inline uint32_t sx_bits_f32(float x) {
     uint32_t bits;

@@ -15,22 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from sardonyx.backends.c.expressions import C_TYPES
 from sardonyx.backends.c.toolchain import SUPPORT, Toolchain, compile_object, link_library
-from sardonyx.loops.operations import FLOATS, INTEGERS, OPERATIONS
+from sardonyx.loops.operations import FLOATS, INTEGERS, OPERATIONS, cast_modes
 from sardonyx.loops.scalars import NUMPY_TYPES
 
 TYPES: dict[str, np.dtype[Any]] = {
     **NUMPY_TYPES,
-    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
-    "f8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "f8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
-    "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
     "i4": np.dtype(np.int8),
     "u4": np.dtype(np.uint8),
     "i2": np.dtype(np.int8),
@@ -62,20 +55,16 @@ def _operations() -> list[Loop]:
 
 
 def _conversions() -> list[Loop]:
-    pairs = [(a, b, "") for a in NUMPY_TYPES for b in NUMPY_TYPES]
-    small = [*FLOAT8, "f4e2m1", "i4", "u4", "i2", "u2"]
-    pairs += [("f32", name, "") for name in small]
-    pairs += [(name, "f32", "") for name in [*small, "f8e8m0"]]
-    pairs += [("f32", name, "_nosat") for name in FLOAT8]
-    pairs += [("f32", "f8e8m0", f"_{way}{end}") for way in ROUNDINGS for end in ("", "_nosat")]
-    return [Loop(f"cast_{a}_{b}{suffix}", (a,), b) for a, b, suffix in pairs]
+    every = list(NUMPY_TYPES)
+    found = [(a, b, mode) for a in every for b in every for mode in sorted(cast_modes(a, b))]
+    return [Loop(f"cast_{a}_{b}" + (f"_{mode}" if mode else ""), (a,), b) for a, b, mode in found]
 
 
 LOOPS = {loop.name: loop for loop in [*_operations(), *_conversions()]}
 
 
 def _c_type(dtype: str) -> str:
-    return C_TYPES[dtype] if dtype in NUMPY_TYPES else f"sx_{dtype}"  # type: ignore[index]
+    return C_TYPES[dtype]  # type: ignore[index]
 
 
 def source(names: list[str]) -> str:

@@ -51,7 +51,10 @@ FLOAT_LOOPS = [
     for name, loop in LOOPS.items()
     if loop.takes[0] == "f32" and operation(name) not in LIBRARY | {"cast"}
 ]
-SAME_BITS = {f"cast_{a}_{b}" for a in INTEGERS for b in INTEGERS if a[1:] == b[1:]}  # memcpy
+SAME_BITS = {
+    *(f"cast_{a}_{b}" for a in INTEGERS for b in INTEGERS if a[1:] == b[1:]),
+    *(name for name in LOOPS if name.endswith("_bits")),
+}  # memcpy
 CASTS = [
     name
     for name, loop in LOOPS.items()
