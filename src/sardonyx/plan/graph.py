@@ -16,7 +16,7 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, Shape, as_array
-from sardonyx.ops.lowering import DTYPES, Lowering, NotNative, loop_dtype
+from sardonyx.ops.lowering import DTYPES, Element, Lowering, NotNative, Relabel, loop_dtype
 from sardonyx.passes.shapes import Shapes
 from sardonyx.sizes import Size, symbols
 
@@ -220,7 +220,13 @@ def _lowering(
             return Opaque(f"elements of type {name} have no native code")
         if facts.shape is None:
             return Opaque("the rank of a value is not known before it runs")
+        if DTYPES[facts.dtype] in NARROW and not _takes_narrow(operator.lower):
+            return Opaque(f"{node.op_type} of {facts.dtype.name.lower()} has no native code")
     return operator.lower
+
+
+def _takes_narrow(lowering: Lowering) -> bool:
+    return isinstance(lowering, Relabel) or (isinstance(lowering, Element) and lowering.narrow)
 
 
 def _captured(node: ir.Node) -> tuple[ir.Value, ...]:
@@ -239,9 +245,3 @@ def _captured(node: ir.Node) -> tuple[ir.Value, ...]:
             used = (*(v for one in part for v in one.inputs), *part.outputs)
             found.update((v, None) for v in used if v is not None and v not in inside)
     return tuple(found)
-        if DTYPES[facts.dtype] in NARROW and not _takes_narrow(operator.lower):
-            return Opaque(f"{node.op_type} of {facts.dtype.name.lower()} has no native code")
-def _takes_narrow(lowering: Lowering) -> bool:
-    return isinstance(lowering, Relabel) or (isinstance(lowering, Element) and lowering.narrow)
-
-
