@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import onnx_ir as ir
 
 from sardonyx.ops.lowering import DTYPES
+from sardonyx.plan.flow import Bind, Control, Go, Label, Region, Turn
 from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.group import Group
+from sardonyx.plan.inplace import share_slots
 from sardonyx.plan.plan import (
+    AnyStep,
+    BindStep,
     Constant,
+    Count,
+    Jump,
     KernelSource,
     Operand,
     Order,
@@ -51,29 +58,45 @@ def assemble(
         assembly.add(value, Place("input", n))
         for n, value in enumerate(v for v in graph.model.graph.inputs if v.const_value is None)
     )
-    made = {value for group, one in written if one is not None for value in group_outputs(group)}
+    made = {
+        graph.flow.tensor_of(value)
+        for group, one in written
+        if one is not None
+        for value in group_outputs(group)
+    }
     for number, value in enumerate(graph.model.graph.outputs):
         if value in made and value not in assembly.numbers:
             assembly.add(value, Place("output", number))
-    for group, one in written:
-        if one is None:
-            assembly.reference_step(group.root)
+    within: ir.Node | None = None
+    for number, (group, one) in enumerate(written):
+        work = group.root
+        if work.within is not within:
+            within = work.within
+            if within is not None:
+                assembly.enter(within, written[number:])
+        if isinstance(work.lowering, Control):
+            assembly.control(work, work.lowering, made)
+        elif one is None:
+            assembly.reference_step(work)
         else:
             assembly.step(group, one)
+    assembly.settle()
     outputs = tuple(assembly.number(v) for v in graph.model.graph.outputs)
     slots = [Slot(0, first, last) for first, last in assembly.spans]
     for tensor in assembly.tensors:
         if tensor.place.kind == "slot":
             slot = slots[tensor.place.number]
             slots[tensor.place.number] = Slot(tensor.bytes, slot.first, slot.last)
+    kernels = tuple(assembly.kernels)
+    tensors, slots = share_slots(assembly.tensors, slots, assembly.steps, kernels)
     plan = Plan(
         inputs,
         outputs,
         assembly.symbols(),
-        tuple(assembly.tensors),
+        tuple(tensors),
         tuple(assembly.constants),
         tuple(slots),
-        tuple(assembly.kernels),
+        kernels,
         tuple(assembly.steps),
         nodes,
         graph.definitions,
@@ -94,12 +117,73 @@ class _Assembly:
         self.arrays: list[Array] = []
         self.spans: list[list[int]] = []  # of each slot: first and last step
         self.kernels: dict[KernelSource, int] = {}
-        self.steps: list[Step | ReferenceStep | SizeStep] = []
+        self.steps: list[AnyStep] = []
         self.bound = {*graph.shapes.input_symbols, *(name for name, _ in graph.definitions)}
         self.numbers: dict[ir.Value, int] = {}
-        self.copies: dict[tuple[ir.Value, Order], int] = {}
+        self.copies: dict[tuple[ir.Value, Order], tuple[int, Region | None]] = {}
         self.packed: dict[PackedConstant, int] = {}
         self.tables: dict[Table, int] = {}
+        self.labels: dict[Label, int] = {}  # which step stands there
+        self.jumps: dict[int, Label] = {}  # where steps go to
+        self.loops: dict[Label, int] = {}  # by their ends: the steps at which they begin
+
+    # Control flow
+
+    def enter(self, node: ir.Node, written: Sequence[tuple[Group, Written | None]]) -> None:
+        """Find out all sizes that a node's bodies need before they begin: nothing stops inside of one."""
+        for group, one in written:
+            if group.root.within is not node:
+                break
+            if one is not None:
+                self._bind_sizes(one)
+
+    def control(self, work: Work, control: Control, made: set[ir.Value]) -> None:
+        self._leave_regions(work.region)
+        here = len(self.steps)
+        if isinstance(control, Label):
+            self.labels[control] = here
+        elif isinstance(control, Bind):
+            self.bound.update(control.symbols)
+            self.steps.append(BindStep(control.symbols, self.number(control.value), work.number))
+        else:
+            self.jumps[here] = control.to
+            if isinstance(control, Go):
+                unless = None if control.unless is None else self.number(control.unless)
+                self.steps.append(Jump(-1, unless, work.number))
+            else:
+                self._turn(work, control, made)
+
+    def _turn(self, work: Work, turn: Turn, made: set[ir.Value]) -> None:
+        if turn.start:
+            self.loops[turn.to] = len(self.steps)
+        for value in turn.keeps:
+            if value in made:
+                self.number(value)
+        limit = self.number(turn.limit)
+        self.bound.add(turn.counter)
+        self.steps.append(Count(turn.counter, turn.start, limit, -1, work.number))
+
+    def _leave_regions(self, region: Region | None) -> None:
+        """Forget copies that were made in bodies which this region is not in: they may not have run."""
+        self.copies = {
+            key: (number, made_in)
+            for key, (number, made_in) in self.copies.items()
+            if made_in is None or (region is not None and region.is_inside(made_in))
+        }
+
+    def settle(self) -> None:
+        """Steps learn where they go to; what a loop reads from outside lives until its end."""
+        for step, label in self.jumps.items():
+            one = self.steps[step]
+            assert isinstance(one, Jump | Count)
+            self.steps[step] = replace(one, to=self.labels[label])
+        for label, begin in sorted(self.loops.items(), key=lambda one: self.labels[one[0]]):
+            end = self.labels[label] - 1
+            for span in self.spans:
+                if span[0] < begin <= span[1] < end:
+                    span[1] = end
+
+    # Kernels
 
     def step(self, group: Group, written: Written) -> None:
         self._bind_sizes(written)
@@ -108,7 +192,7 @@ class _Assembly:
                 isinstance(argument, Reordered)
                 and (argument.value, argument.order) not in self.copies
             ):
-                self._reorder(argument)
+                self._reorder(argument, group.root.region)
         for one in (written, *written.more):
             self._call(one)
 
@@ -123,6 +207,7 @@ class _Assembly:
             elif isinstance(argument, Scratch):
                 needed |= symbols(argument.size)
         at = {work: number for number, work in enumerate(self.graph.works)}
+        needed -= self.graph.flow.symbols
         missing = {self.graph.decides[name] for name in needed - self.bound}
         for work in sorted(missing, key=lambda one: at[one]):
             self._size_step(work)
@@ -145,7 +230,7 @@ class _Assembly:
             facts.dtype.value, facts.shape, self.number(value) if small and known else None
         )
 
-    def _reorder(self, wanted: Reordered) -> None:
+    def _reorder(self, wanted: Reordered, region: Region | None) -> None:
         """A step that copies a value into another order of axes, for all who want that."""
         copy = write_reordered(self.graph, wanted.value, wanted.order, self.orders)
         facts = self.graph.facts(wanted.value)
@@ -155,7 +240,7 @@ class _Assembly:
         dtype = self.graph.dtype(wanted.value)
         name = wanted.value.name or ""
         self.tensors.append(Tensor(name, dtype, facts.shape, wanted.order, place))
-        self.copies[wanted.value, wanted.order] = len(self.tensors) - 1
+        self.copies[wanted.value, wanted.order] = len(self.tensors) - 1, region
         self._call(copy)
 
     def _call(self, written: Written) -> None:
@@ -178,6 +263,7 @@ class _Assembly:
 
     def number(self, value: ir.Value) -> int:
         """The tensor of a value, which lives at least until the step that is being put in."""
+        value = self.graph.flow.tensor_of(value)
         if value not in self.numbers:
             if value in self.graph.constants:
                 self._constant(value, self.graph.constants[value])
@@ -201,7 +287,7 @@ class _Assembly:
         if isinstance(argument, ir.Value):
             return self.number(argument)
         if isinstance(argument, Reordered):
-            number = self.copies[argument.value, argument.order]
+            number, _ = self.copies[argument.value, argument.order]
             self.spans[self.tensors[number].place.number][1] = len(self.steps)
             return number
         if isinstance(argument, PackedConstant):
@@ -250,6 +336,8 @@ class _Assembly:
         for step in self.steps:
             if isinstance(step, Step):
                 found.update(step.symbols)
+            elif isinstance(step, Count):
+                found.add(step.counter)
         for tensor in self.tensors:
             for size in tensor.shape or ():
                 found |= symbols(size)

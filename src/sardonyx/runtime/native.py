@@ -234,22 +234,24 @@ class NativeModel:
     def _make_layout(self, phase: Phase, sizes: tuple[int, ...]) -> Layout:
         plan = self.plan
         values = {name: size for name, size in zip(plan.symbols, sizes, strict=True) if size >= 0}
-        spans = []
-        for number in phase.slots:
-            slot = plan.slots[plan.tensors[number].place.number]
-            spans.append((evaluate(slot.bytes, values), slot.first, slot.last))
+        # Tensors that follow each other in place share a slot.
+        slots = list(dict.fromkeys(plan.tensors[n].place.number for n in phase.slots))
+        spans = [
+            (evaluate(plan.slots[s].bytes, values), plan.slots[s].first, plan.slots[s].last)
+            for s in slots
+        ]
         placed = place_slots(spans)
+        offset_of = dict(zip(slots, placed.offsets, strict=True))
         outputs = tuple(
             (number, self._output_shape(number, values), _numpy_type(plan.tensors[number]))
             for number in phase.outputs
         )
         bytes_of = {n: math.prod(shape) * dtype.itemsize for n, shape, dtype in outputs}
         size = sum(bytes_of.values())
-        bytes_of.update((n, span[0]) for n, span in zip(phase.slots, spans, strict=True))
-        offsets = tuple(
-            (number, offset, span[0])
-            for number, offset, span in zip(phase.slots, placed.offsets, spans, strict=True)
-        )
+        size_of = {slot: span[0] for slot, span in zip(slots, spans, strict=True)}
+        bytes_of.update((n, size_of[plan.tensors[n].place.number]) for n in phase.slots)
+        numbers = [(n, plan.tensors[n].place.number) for n in phase.slots]
+        offsets = tuple((n, offset_of[slot], size_of[slot]) for n, slot in numbers)
         return Layout(placed.bytes, offsets, outputs, size, self._writer_of(phase, bytes_of))
 
     def _output_shape(self, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
