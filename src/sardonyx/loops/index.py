@@ -178,22 +178,20 @@ def divides_by_data(size: Size, name: str) -> bool:
 
 
 def recombine(size: Size) -> Size:
-    """b*(a//b) + a % b becomes a, for every such pair."""
-    if isinstance(size, int):
-        return size
-    remainders = {
-        atom for mono, _ in size.terms for atom, power in mono if atom.op == "%" and power == 1
-    }
-    for atom in sorted(remainders, key=lambda one: one.order, reverse=True):
-        assert isinstance(size, Expr)
-        joined = _join(size, atom)
-        if isinstance(joined, int):
-            return joined
-        size = joined
+    """b*(a//b) + a % b becomes a, for every such pair, and for those that come up by that."""
+    while not isinstance(size, int):
+        before = size
+        remainders = {
+            atom for mono, _ in size.terms for atom, power in mono if atom.op == "%" and power == 1
+        }
+        for atom in sorted(remainders, key=lambda one: one.order, reverse=True):
+            size = _join(size, atom)
+        if size == before:
+            break
     return size
 
 
-def _join(size: Expr, atom: Atom) -> Size:
+def _join(size: Size, atom: Atom) -> Size:
     dividend, divisor = atom.args
     twin = Atom("//", (dividend, divisor))
     with_remainder, rest = _coefficient(size, atom)

@@ -1,15 +1,15 @@
 """In which order the axes of each stored value lie in memory, over the whole graph.
 
 Convolutions read and write channels last. What works on their results keeps that order, and so do
-pools and the like; everything else is row-major. A value that a convolution wants in the other order
-is copied once, by a step of its own.
+pools and the like. A product whose result is transposed writes it so; everything else is row-major. A
+value that a convolution wants in the other order is copied once, by a step of its own.
 """
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.ops.lowering import Convolution, Element, Nest, TransposedConvolution
+from sardonyx.ops.lowering import Convolution, Element, Nest, Product, TransposedConvolution
 from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.group import Group, Grouping
 from sardonyx.plan.plan import Order
@@ -33,7 +33,19 @@ def choose_orders(graph: Graph, grouping: Grouping) -> dict[ir.Value, Order]:
             continue
         if _wants_channels_last(graph, group, orders, len(shape)):
             orders[group.result] = channels_last(len(shape))
+        elif isinstance(group.root.lowering, Product):
+            orders.update(_turned(graph, group.result))
     return orders
+
+
+def _turned(graph: Graph, value: ir.Value) -> dict[ir.Value, Order]:
+    """A product's result lies as the one Transpose that reads it has its axes: heads side by side again."""
+    readers = graph.readers.get(value, [])
+    if len(readers) != 1 or readers[0].node.op_type != "Transpose":
+        return {}
+    perm = readers[0].call.ints_attr("perm")
+    kept = perm is not None and perm[-1] == len(perm) - 1  # rows are written, and read, as runs
+    return {value: perm} if perm is not None and kept else {}
 
 
 def _wants_channels_last(
