@@ -160,14 +160,15 @@ def strokes(random: Random, field: Field, y: int, tall: int, wide: int) -> None:
 def audio(random: Random, shape: Shape, entry: Entry) -> Field:
     """A voice: a gliding pitch with eleven overtones, three syllables a second, a little hiss."""
     count = int(np.prod(shape))
-    t = np.arange(count) / entry.get("sr", 16_000)
-    wave = np.zeros(count)
+    t = np.arange(count) / float(entry.get("sr", 16_000))
+    wave: Field = np.zeros(count)
     pitch = 110 + 60 * random.rand()
     phase = 2 * np.pi * pitch * t + 3 * np.sin(2 * np.pi * 2.3 * t)
     for harmonic in range(1, 12):
         wave += np.sin(harmonic * phase + 6.28 * random.rand()) / harmonic
     wave = wave * (0.55 + 0.45 * np.sin(2 * np.pi * 3.1 * t)) + 0.05 * random.randn(count)
-    return (wave / np.abs(wave).max() * float(entry.get("amp", 0.5))).reshape(shape)
+    loudest = float(np.abs(wave).max())
+    return np.reshape(wave / loudest * float(entry.get("amp", 0.5)), shape)
 
 
 KINDS: Mapping[str, Callable[[Random, Shape, Entry], NDArray[Any]]] = {
