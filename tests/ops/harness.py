@@ -30,7 +30,7 @@ from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.make import Planned, make_plan
-from sardonyx.plan.plan import Plan, SizeStep
+from sardonyx.plan.plan import BindStep, Count, Jump, Plan, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NUMPY_TYPES, NativeModel
@@ -143,12 +143,23 @@ def run_interpreted(
         return buffer(number).reshape(shape)
 
     calls = calls_of(model, plan)
-    for step in plan.steps:
-        if isinstance(step, SizeStep):
+    at = 0
+    while at < len(plan.steps):
+        step, at = plan.steps[at], at + 1
+        if isinstance(step, Step):
+            sizes = {name: values[name] for name in step.symbols}
+            interpret(plan.kernels[step.kernel], [buffer(n) for n in step.tensors], sizes)
+        elif isinstance(step, SizeStep):
             values.update(_sizes(step, calls[step.node], values, shaped))
-            continue
-        sizes = {name: values[name] for name in step.symbols}
-        interpret(plan.kernels[step.kernel], [buffer(n) for n in step.tensors], sizes)
+        elif isinstance(step, BindStep):
+            values.update(dict.fromkeys(step.symbols, int(buffer(step.tensor)[0])))
+        elif isinstance(step, Jump):
+            if step.unless is None or not buffer(step.unless)[0]:
+                at = step.to
+        elif isinstance(step, Count):
+            values[step.counter] = 0 if step.start else values[step.counter] + 1
+            if values[step.counter] >= buffer(step.limit)[0]:
+                at = step.to
     return [shaped(n) for n in plan.outputs]
 
 

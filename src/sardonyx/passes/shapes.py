@@ -51,6 +51,10 @@ class Shapes:
             found |= fact_symbols(facts)
         return frozenset(found - self.input_symbols - fact_symbols(Facts(shape=(VARYING,))))
 
+    def extended(self, facts: Mapping[ir.Value, Facts]) -> Shapes:
+        """The same, with facts about values that are not the model's own."""
+        return Shapes({**self._facts, **facts}, self.conflicts, self.input_symbols)
+
     def mapped(self, change: Callable[[Facts], Facts]) -> Shapes:
         """The same, with other facts about every value."""
         facts = {value: change(one) for value, one in self._facts.items()}

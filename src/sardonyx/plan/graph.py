@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,14 +13,27 @@ import onnx_ir as ir
 from sardonyx.loops.nodes import Dtype
 from sardonyx.loops.operations import NARROW
 from sardonyx.model.opset import normal_domain
+from sardonyx.model.source import describe
 from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, Shape, as_array
 from sardonyx.ops.lowering import DTYPES, Element, Lowering, NotNative, Relabel, loop_dtype
 from sardonyx.passes.shapes import Shapes
+from sardonyx.plan.flow import Bind, Control, Flow, Go, Item, Region, Turn
 from sardonyx.sizes import Size, symbols
 
-__all__ = ["Array", "Fold", "Graph", "Opaque", "Work", "find_constants", "read_graph"]
+__all__ = [
+    "Array",
+    "Fold",
+    "Graph",
+    "Opaque",
+    "Work",
+    "bodies_of",
+    "find_constants",
+    "late_sizes",
+    "nodes_of",
+    "read_graph",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Fold: TypeAlias = Callable[[ir.Node, Sequence["Array | None"]], "Sequence[Array] | None"]
@@ -41,14 +54,18 @@ class Work:
 
     Attributes:
         reads: the node's inputs and, for a node with subgraphs, what those take from outside.
+        region: the body that it is in.
+        within: the node of the main graph that it is a part of.
     """
 
     node: ir.Node
     number: int
     call: Call
     outputs: tuple[Facts, ...]
-    lowering: Lowering | Opaque
+    lowering: Lowering | Opaque | Control
     reads: tuple[ir.Value, ...]
+    region: Region | None = None
+    within: ir.Node | None = None
 
     @property
     def name(self) -> str:
@@ -65,17 +82,37 @@ class Graph:
         constants: Mapping[ir.Value, Array],
         works: Sequence[Work],
         definitions: tuple[tuple[str, Size], ...] = (),
+        flow: Flow | None = None,
     ) -> None:
         self.model = model
         self.shapes = shapes
         self.constants = constants
         self.works = works
         self.definitions = definitions
+        self.flow = flow or Flow()
         self.outputs = frozenset(model.graph.outputs)
 
     @cached_property
     def producer(self) -> dict[ir.Value, Work]:
         return {value: work for work in self.works for value in work.node.outputs}
+
+    @cached_property
+    def variables(self) -> frozenset[ir.Value]:
+        """Values that are written by kernels of others."""
+        return frozenset(
+            self.flow.tensor_of(value)
+            for work in self.works
+            if work.within is not None
+            for value in work.node.outputs
+            if value in self.flow.aliases
+        )
+
+    @cached_property
+    def forced(self) -> frozenset[ir.Value]:
+        """Values that control flow wants to have bytes."""
+        made = {v for work in self.works if work.within is not None for v in work.reads}
+        made.update(v for work in self.works if work.within is not None for v in work.node.outputs)
+        return frozenset(self.flow.stored & made)
 
     @cached_property
     def readers(self) -> dict[ir.Value, list[Work]]:
@@ -89,6 +126,7 @@ class Graph:
     def decides(self) -> dict[str, Work]:
         """Sizes that no input's shape binds, by the node whose output has them first."""
         seen = {*self.shapes.input_symbols, *(name for name, _ in self.definitions)}
+        seen |= self.flow.symbols
         found: dict[str, Work] = {}
         for work in self.works:
             for facts in work.outputs:
@@ -124,12 +162,16 @@ class Graph:
 
 def find_constants(model: ir.Model, shapes: Shapes, fold: Fold | None) -> dict[ir.Value, Array]:
     """Values that are the same in every run: initializers, known values, and what follows from them."""
-    graph = model.graph
     found: dict[ir.Value, Array] = {}
-    for value in graph.initializers.values():
+    initializers = [
+        value
+        for graph in (model.graph, *model.graph.subgraphs())
+        for value in graph.initializers.values()
+    ]
+    for value in initializers:
         if value.const_value is not None and _plain(shapes.of(value)):
             found[value] = value.const_value.numpy()
-    for node in graph:
+    for node in nodes_of(model, bodies_first=True):
         known = {v: _known(shapes.of(v)) for v in node.outputs}
         if all(array is not None for array in known.values()):
             found.update((v, a) for v, a in known.items() if a is not None)
@@ -168,6 +210,7 @@ def read_graph(
     refused: Mapping[ir.Node, str],
     required: Collection[ir.Value],
     definitions: tuple[tuple[str, Size], ...] = (),
+    flow: Flow | None = None,
 ) -> Graph:
     """The nodes that outputs depend on.
 
@@ -175,28 +218,148 @@ def read_graph(
         refused: nodes that have no native code after all, with the reason.
         required: values that are known before a run but must have bytes all the same.
     """
-    versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
-    needed: set[ir.Value] = set(model.graph.outputs) | set(required)
-    works: list[Work] = []
-    nodes = list(model.graph)
-    for number in reversed(range(len(nodes))):
-        node = nodes[number]
-        if not any(value in needed and value not in constants for value in node.outputs):
-            continue
-        inputs = [None if v is None else shapes.of(v) for v in node.inputs]
-        call = Call(node, inputs, versions.get(normal_domain(node.domain), 1))
-        outputs = tuple(shapes.of(v) for v in node.outputs)
+    flow = flow or Flow()
+    if flow.facts:
+        shapes = shapes.extended(flow.facts)
+        constants = {**constants, **flow.constants}
+    reader = _Reader(model, shapes, constants, refused, {*model.graph.outputs, *required}, flow)
+    for number, node in reversed(list(enumerate(model.graph))):
+        reader.read(node, number)
+    reader.works.reverse()
+    return Graph(model, shapes, constants, reader.works, definitions, flow)
+
+
+@dataclass
+class _Reader:
+    """Goes over nodes from the last to the first, and takes those that are needed."""
+
+    model: ir.Model
+    shapes: Shapes
+    constants: Mapping[ir.Value, Array]
+    refused: Mapping[ir.Node, str]
+    needed: set[ir.Value]
+    flow: Flow
+    works: list[Work] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        imports = self.model.opset_imports.items()
+        self.versions = {normal_domain(domain): v for domain, v in imports}
+
+    def is_needed(self, node: ir.Node) -> bool:
+        return any(v in self.needed and v not in self.constants for v in node.outputs)
+
+    def read(self, node: ir.Node, number: int) -> None:
+        if not self.is_needed(node):
+            return
+        refusal = self.refused.get(node) or self.flow.reasons.get(node)
+        if node in self.flow.items and refusal is None:
+            here = len(self.works)
+            refusal = self._items(node)
+            if refusal is None:
+                return
+            del self.works[here:]
+        self.works.append(self._work(node, number, refusal))
+        self._need(self.works[-1])
+
+    def _work(self, node: ir.Node, number: int, refusal: str | None) -> Work:
+        call, outputs = self._call(node)
         reads = (*(v for v in node.inputs if v is not None), *_captured(node))
-        lowering = _lowering(model, call, outputs, refused.get(node))
-        works.append(Work(node, number, call, outputs, lowering, reads))
-        native = not isinstance(lowering, Opaque)
-        needed.update(
+        lowering = _lowering(self.model, call, outputs, refusal)
+        return Work(node, number, call, outputs, lowering, reads)
+
+    def _call(self, node: ir.Node) -> tuple[Call, tuple[Facts, ...]]:
+        inputs = [None if v is None else self.shapes.of(v) for v in node.inputs]
+        call = Call(node, inputs, self.versions.get(normal_domain(node.domain), 1))
+        return call, tuple(self.shapes.of(v) for v in node.outputs)
+
+    def _need(self, work: Work) -> None:
+        native = not isinstance(work.lowering, Opaque | Control)
+        self.needed.update(
             v
-            for v in reads
-            if v not in constants and not (native and shapes.of(v).value is not None)
+            for v in work.reads
+            if v not in self.constants and not (native and self.shapes.of(v).value is not None)
         )
-    works.reverse()
-    return Graph(model, shapes, constants, works, definitions)
+
+    def _items(self, within: ir.Node) -> str | None:
+        """What became of a node with bodies; why it cannot be, if one of them has no native code."""
+        for item in reversed(self.flow.items[within]):
+            node, region = item.node, item.region
+            refusal = self.refused.get(node)
+            if refusal is None and isinstance(item.lowering, Control):
+                work = Work(
+                    node,
+                    item.number,
+                    *self._call(node),
+                    item.lowering,
+                    _read_by(item),
+                    region,
+                    within,
+                )
+            elif not self._is_wanted(item):
+                continue
+            else:
+                work = replace(self._work(node, item.number, refusal), region=region, within=within)
+                if item.lowering is not None and refusal is None:
+                    work = replace(work, lowering=item.lowering)
+            if isinstance(work.lowering, Opaque):
+                return f"inside of it, {describe(node)}: {work.lowering.reason}"
+            self.works.append(work)
+            self._need(work)
+        return None
+
+    def _is_wanted(self, item: Item) -> bool:
+        if item.when is not None:
+            return item.when in self.needed
+        return self.is_needed(item.node) or any(v in self.flow.stored for v in item.node.outputs)
+
+
+def _read_by(item: Item) -> tuple[ir.Value, ...]:
+    control = item.lowering
+    if isinstance(control, Go):
+        return () if control.unless is None else (control.unless,)
+    if isinstance(control, Turn):
+        return (control.limit,)
+    return (control.value,) if isinstance(control, Bind) else ()
+
+
+def late_sizes(graph: Graph) -> dict[ir.Node, str]:
+    """Nodes with bodies inside of which sizes come up: nothing in there could have bytes before it runs."""
+    hidden = {name: symbols(size) for name, size in graph.definitions}
+    seen = {*graph.shapes.input_symbols, *graph.flow.symbols}
+    counters = {work.lowering.counter for work in graph.works if isinstance(work.lowering, Turn)}
+    found: dict[ir.Node, str] = {}
+    for work in graph.works:
+        for facts in work.outputs:
+            for size in (facts.shape or ()) if facts.kind == "tensor" else ():
+                names = {one for name in symbols(size) for one in hidden.get(name, {name})}
+                if work.within is None:
+                    seen |= names
+                elif not names <= seen - counters:
+                    found[work.within] = (
+                        f"inside of it, {describe(work.node)}: its size is not known before the loop or branch"
+                    )
+    return found
+
+
+def nodes_of(model: ir.Model, *, bodies_first: bool = False) -> Iterator[ir.Node]:
+    """The nodes of the main graph, then those of its subgraphs.
+
+    Args:
+        bodies_first: in an order in which they could run, the bodies of a node before itself.
+    """
+    if not bodies_first:
+        yield from model.graph
+    for node in model.graph:
+        yield from bodies_of(node)
+        if bodies_first:
+            yield node
+
+
+def bodies_of(node: ir.Node) -> Iterator[ir.Node]:
+    """The nodes of a node's subgraphs and of theirs."""
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+            yield from attribute.as_graph().all_nodes()
 
 
 def _lowering(

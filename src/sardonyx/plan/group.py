@@ -24,6 +24,7 @@ from sardonyx.ops.lowering import (
     TransposedConvolution,
 )
 from sardonyx.plan.attention import Attention
+from sardonyx.plan.flow import Control
 from sardonyx.plan.graph import Graph, Opaque, Work
 
 __all__ = ["Group", "Grouping", "group_nodes"]
@@ -92,13 +93,13 @@ def _epilogues(
         if isinstance(work.lowering, (Element, Relabel)) or work in absorbed:
             continue
         tails[work] = []
-        if isinstance(work.lowering, Opaque) or (
+        if isinstance(work.lowering, Opaque | Control) or (
             isinstance(work.lowering, Nest) and not work.lowering.stores_once
         ):
             continue
         value = work.node.outputs[0]
         while len(tails[work]) < MAX_CHAIN:
-            follower = _follower(graph, value, forced)
+            follower = _follower(graph, work, value, forced)
             if follower is None or follower in absorbed:
                 break
             tails[work].append(follower)
@@ -109,12 +110,16 @@ def _epilogues(
     return tails, absorbed
 
 
-def _follower(graph: Graph, value: ir.Value, forced: Collection[ir.Value]) -> Work | None:
+def _follower(
+    graph: Graph, root: Work, value: ir.Value, forced: Collection[ir.Value]
+) -> Work | None:
     """The one reader of a value, if it works element by element on it."""
     readers = graph.readers.get(value, [])
     if len(readers) != 1 or value in graph.outputs or value in forced:
         return None
     reader = readers[0]
+    if reader.region is not root.region or reader.within is not root.within:
+        return None
     if isinstance(reader.lowering, Relabel):
         return reader if reader.node.inputs[0] is value else None
     if not isinstance(reader.lowering, Element) or not reader.lowering.pointwise:
@@ -158,10 +163,12 @@ def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int, fetched: boo
     """Whether every reader writes this value's expression itself."""
     weight = 0 if isinstance(work.lowering, Relabel) else _weight(work)
     readers = graph.readers.get(value, [])
-    if depth >= MAX_CHAIN or any(isinstance(reader.lowering, Opaque) for reader in readers):
+    if depth >= MAX_CHAIN or any(isinstance(one.lowering, Opaque | Control) for one in readers):
         return False
     if weight == 0:
         return True
+    if any(reader.region is not work.region for reader in readers):
+        return False  # a loop would compute it again in every turn
     if len(readers) != 1 or list(readers[0].node.inputs).count(value) != 1:
         return len(readers) <= 1 and isinstance(readers[0].lowering, Element)
     reader = readers[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from sardonyx.ops.lowering import Convolution, Element, Nest, Product, TransposedConvolution
+from sardonyx.plan.flow import Control
 from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.group import Group, Grouping
 from sardonyx.plan.plan import Order
@@ -26,10 +27,14 @@ def choose_orders(graph: Graph, grouping: Grouping) -> dict[ir.Value, Order]:
     """Values that are not row-major. The caller's own are always row-major."""
     orders: dict[ir.Value, Order] = {}
     for group in grouping.groups:
+        if isinstance(group.root.lowering, Control):
+            continue
         shape = graph.facts(group.result).shape
         if shape is None or not 3 <= len(shape) <= 5:
             continue
         if group.result not in grouping.stored or group.result in graph.outputs:
+            continue
+        if group.result in graph.flow.aliases:
             continue
         if _wants_channels_last(graph, group, orders, len(shape)):
             orders[group.result] = channels_last(len(shape))

@@ -19,13 +19,26 @@ from sardonyx.plan.attend import write_attention
 from sardonyx.plan.attention import find_attentions
 from sardonyx.plan.contract import write_matrix_product
 from sardonyx.plan.convolve import write_convolution, write_transposed
-from sardonyx.plan.graph import Array, Fold, Graph, Opaque, find_constants, read_graph
+from sardonyx.plan.flatten import flatten
+from sardonyx.plan.flow import Control, Flow
+from sardonyx.plan.graph import (
+    Array,
+    Fold,
+    Graph,
+    Opaque,
+    bodies_of,
+    find_constants,
+    late_sizes,
+    nodes_of,
+    read_graph,
+)
 from sardonyx.plan.group import Group, Grouping, group_nodes
 from sardonyx.plan.layout import choose_orders
 from sardonyx.plan.plan import Order, Plan, PlannedNode
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, Writer, Written, value_of, write_group
+from sardonyx.sizes import Size
 
 __all__ = ["Planned", "make_plan"]
 
@@ -53,12 +66,32 @@ def make_plan(
     """
     constants = find_constants(model, shapes, fold)
     shapes, definitions = name_sizes(shapes)
+    numbers = {node: number for number, node in enumerate(nodes_of(model))}
+    flow = flatten(model, shapes, constants, numbers)
+    try:
+        return _plan_rounds(model, shapes, constants, definitions, flow, target)
+    finally:
+        flow.release()
+
+
+def _plan_rounds(
+    model: ir.Model,
+    shapes: Shapes,
+    constants: dict[ir.Value, Array],
+    definitions: tuple[tuple[str, Size], ...],
+    flow: Flow,
+    target: Target | None,
+) -> Planned:
     refused: dict[ir.Node, str] = {}
     required: set[ir.Value] = set()
     for _ in range(MAX_ROUNDS):
-        graph = read_graph(model, shapes, constants, refused, required, definitions)
+        graph = read_graph(model, shapes, constants, refused, required, definitions, flow)
+        late = late_sizes(graph)
+        if late:
+            refused.update(late)
+            continue
         before = len(refused), len(required)
-        forced = required | (graph.sizing & graph.producer.keys())
+        forced = required | (graph.sizing & graph.producer.keys()) | graph.forced
         attentions = () if target is None else find_attentions(graph, forced, target)
         grouping = group_nodes(graph, forced, attentions)
         orders = {} if target is None else choose_orders(graph, grouping)
@@ -78,13 +111,14 @@ def _write(
     target: Target | None,
 ) -> list[tuple[Group, Written | None]]:
     """Kernels for all that something asks for, from the outputs backwards."""
-    asked: set[ir.Value] = set(graph.outputs) | required | graph.sizing
+    asked: set[ir.Value] = set(graph.outputs) | required | graph.sizing | graph.forced
     found: list[tuple[Group, Written | None]] = []
     for group in reversed(grouping.groups):
         results = {*group.root.node.outputs, *group.last.node.outputs}
-        if not results & asked:
+        is_mark = isinstance(group.root.lowering, Control)
+        if not is_mark and not results & asked:
             continue
-        if isinstance(group.root.lowering, Opaque):
+        if is_mark or isinstance(group.root.lowering, Opaque):
             asked.update(group.root.reads)
             found.append((group, None))
             continue
@@ -155,14 +189,16 @@ def _write_one(
 
 
 def _nodes(model: ir.Model, graph: Graph) -> tuple[PlannedNode, ...]:
-    works = {work.node: work for work in graph.works}
+    works = {work.number: work for work in graph.works}
+    opaque = {
+        inner: work.lowering.reason
+        for work in graph.works
+        if isinstance(work.lowering, Opaque)
+        for inner in (work.node, *bodies_of(work.node))
+    }
     found = []
-    for node in model.graph:
-        work = works.get(node)
-        native, reason = True, "compiled"
-        if work is None:
-            reason = "known before the model runs"
-        elif isinstance(work.lowering, Opaque):
-            native, reason = False, work.lowering.reason
+    for number, node in enumerate(nodes_of(model)):
+        reason = opaque.get(node, "compiled" if number in works else "known before the model runs")
+        native = node not in opaque
         found.append(PlannedNode(describe(node), node.op_type, native, reason, source_line(node)))
     return tuple(found)

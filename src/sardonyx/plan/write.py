@@ -141,6 +141,7 @@ class Writer:
         if (
             known
             and value not in self.graph.producer
+            and value not in self.graph.variables
             and value not in self.graph.model.graph.inputs
         ):
             raise NeedsBytes(value)  # it was left out, because it is known before the model runs

@@ -25,6 +25,7 @@ from sardonyx.ops.custom import find_custom
 from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.plan.graph import nodes_of
 from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.compiled import compile_native, is_native
@@ -262,7 +263,7 @@ class Session:
         if native is None:
             works, clock = works_of_program(self._program), 0
         else:
-            works = works_of_plan(native.plan, list(self.model.graph))
+            works = works_of_plan(native.plan, list(nodes_of(self.model)))
             clock = clock_address()
 
         def once() -> Trace:
@@ -404,7 +405,7 @@ def _compile(
 
 def _place(model: ir.Model, native: NativeModel | None, reason: str) -> tuple[Placement, ...]:
     """The nodes of the graph as planned; those inside of functions and subgraphs go where those go."""
-    planned = {} if native is None else dict(zip(model.graph, native.plan.nodes, strict=True))
+    planned = {} if native is None else dict(zip(nodes_of(model), native.plan.nodes, strict=True))
     found = []
     for node in _nodes(model):
         entry = planned.get(node)
