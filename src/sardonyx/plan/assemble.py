@@ -11,6 +11,7 @@ from sardonyx.ops.lowering import DTYPES
 from sardonyx.plan.flow import Bind, Control, Go, Label, Region, Turn
 from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.group import Group
+from sardonyx.plan.inplace import share_slots
 from sardonyx.plan.plan import (
     AnyStep,
     BindStep,
@@ -86,14 +87,16 @@ def assemble(
         if tensor.place.kind == "slot":
             slot = slots[tensor.place.number]
             slots[tensor.place.number] = Slot(tensor.bytes, slot.first, slot.last)
+    kernels = tuple(assembly.kernels)
+    tensors, slots = share_slots(assembly.tensors, slots, assembly.steps, kernels)
     plan = Plan(
         inputs,
         outputs,
         assembly.symbols(),
-        tuple(assembly.tensors),
+        tuple(tensors),
         tuple(assembly.constants),
         tuple(slots),
-        tuple(assembly.kernels),
+        kernels,
         tuple(assembly.steps),
         nodes,
         graph.definitions,
