@@ -268,7 +268,7 @@ def _qlinear_matmul(site: Site) -> None:
 
         column = _parameter(site, 4, b, plain.batch, at, m, n, "column")
         scale, by, y_scale = (cast(computed(v), "f32") for v in (of_row(1), column, of_row(6)))
-        exact = cast(total, "f32") * ((scale * by) / y_scale)
+        exact = cast(plain.finish(at, m, n, total), "f32") * ((scale * by) / y_scale)
         return saturated(site.b, exact, of_row(7), dtype)
 
     wide = replace(plain, dtype=_integer_sum(site, plain.inner), finish=finish)
