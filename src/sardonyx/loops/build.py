@@ -41,7 +41,7 @@ from sardonyx.loops.nodes import (
     apply,
     const,
 )
-from sardonyx.loops.operations import NARROW, NARROW_INTEGERS
+from sardonyx.loops.operations import INTEGERS, NARROW, NARROW_INTEGERS
 from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, is_variable, symbols_of
 from sardonyx.sizes import Size, at_least, max_of, product, symbol, symbols
 
@@ -76,7 +76,10 @@ def cast(value: Expr, dtype: Dtype, mode: str = "") -> Expr:
     if mode == "bits":
         return Cast(value, dtype, mode)
     if value.dtype in NARROW:
-        return cast(Cast(value, "f32"), dtype, mode)
+        wide: Expr = Cast(value, "f32")
+        if value.dtype in NARROW_INTEGERS and dtype in INTEGERS:
+            wide = Cast(wide, "i32")  # -1 becomes the largest of the unsigned, as for any integer
+        return cast(wide, dtype, mode)
     if dtype in NARROW:
         return Cast(_before_narrow(value, dtype), dtype, mode)
     if isinstance(value, Const) and value.dtype != "bool" and dtype in ("f32", "f64"):

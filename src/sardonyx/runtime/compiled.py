@@ -111,8 +111,9 @@ def _laid_out(array: Array, constant: Constant) -> Array:
 
 
 def is_native(model: NativeModel) -> bool:
-    """Whether any kernel of the model is machine code."""
-    return any(isinstance(step, Step) for step in model.plan.steps)
+    """Whether any kernel of the model is machine code, or nothing is left to be run at all."""
+    steps = model.plan.steps
+    return not steps or any(isinstance(step, Step) for step in steps)
 
 
 def _folder(model: ir.Model) -> Callable[[ir.Node, Sequence[Array | None]], list[Array] | None]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
 from sardonyx.loops.index import divide, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
-from sardonyx.loops.operations import FLOATS, INTEGERS, SMALL_FLOATS
+from sardonyx.loops.operations import FLOAT8, FLOATS, INTEGERS, NARROW, SMALL_FLOATS
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import (
     Contraction,
@@ -41,6 +41,10 @@ RANGES: dict[Dtype, tuple[int, int]] = {
     "u8": (0, 255),
     "i16": (-(1 << 15), (1 << 15) - 1),
     "u16": (0, (1 << 16) - 1),
+    "i4": (-8, 7),
+    "u4": (0, 15),
+    "i2": (-2, 1),
+    "u2": (0, 3),
 }
 EXACT_IN_32_BITS = 1 << 15  # products of two 9-bit integers whose sum fits into 32 bits
 ROWS = 4  # of an integer product: they share each load of the other factor
@@ -90,7 +94,8 @@ def _of_block(site: Site, index: int, position: Position, axis: int, block: int)
 
 def _quantize(site: Site, position: Position) -> Expr:
     dtype, call = site.out_dtype(), site.call
-    if dtype not in RANGES:
+    narrow = dtype in FLOAT8 or dtype == "f4e2m1"
+    if dtype not in RANGES and not narrow:
         site.refuse(f"quantizing to {dtype} has no native code")
     if call.has(2) and site.dtype(2) != dtype:
         site.refuse("output_dtype is not the zero point's type")
@@ -101,7 +106,13 @@ def _quantize(site: Site, position: Position) -> Expr:
     )
     quotient = computed(cast(x / scale, kind))
     zero = _spread(site, 2, position) if call.has(2) else None
-    return saturated(site.b, quotient, zero, dtype)
+    if not narrow:
+        return saturated(site.b, quotient, zero, dtype)
+    moved = cast(quotient, "f32")
+    if zero is not None:
+        moved = moved + cast(zero, "f32")
+    saturate = dtype == "f4e2m1" or call.int_attr("saturate", 1)
+    return cast(moved, dtype, "" if saturate else "nosat")
 
 
 def _division_type(site: Site) -> Dtype:
@@ -115,10 +126,10 @@ def _dequantize(site: Site, position: Position) -> Expr:
     dtype = site.out_dtype()
     wide: Dtype = "f64" if dtype == "f64" else "f32"
     source = site.dtype(0)
-    if source not in INTEGERS:
+    if source not in INTEGERS | NARROW:
         site.refuse(f"dequantizing {source} has no native code")
     # Differences of short integers are exact in 32 bits; those of long ones need float64.
-    exact: Dtype = "i32" if source in RANGES else "f64"
+    exact: Dtype = "i32" if source in RANGES else "f32" if source in NARROW else "f64"
     centred = cast(site.read(0, position), exact)
     if site.call.has(2):
         centred = centred - cast(_spread(site, 2, position), exact)
@@ -275,8 +286,8 @@ def _qlinear_matmul(site: Site) -> None:
     _multiply(site, _moved(site, wide, (2, 5), 3))
 
 
-QUANTIZE = Element(_quantize, weight=2, pointwise=True)
-DEQUANTIZE = Element(_dequantize, pointwise=True)
+QUANTIZE = Element(_quantize, weight=2, pointwise=True, narrow=True)
+DEQUANTIZE = Element(_dequantize, pointwise=True, narrow=True)
 DYNAMIC_QUANTIZE = Nest(_dynamic_quantize)
 MATMUL_INTEGER = Nest(_matmul_integer)
 QLINEAR_MATMUL = Nest(_qlinear_matmul)

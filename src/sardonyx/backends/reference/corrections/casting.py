@@ -76,6 +76,8 @@ def cast_array(
         return _to_strings(x)
     if x.dtype.kind == "O":
         x = _from_strings(x)
+    if x.dtype == ml_dtypes.float8_e8m0fnu:
+        x = x.astype(np.float32)  # it has no 0 to compare with
     if dtype == np.bool_:
         return np.not_equal(x, np.zeros((), x.dtype))
     if dtype.name in _INTEGER_TYPES:
