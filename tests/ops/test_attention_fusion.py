@@ -309,3 +309,22 @@ def test_the_plan_is_text_json_and_traffic(isa: Isa) -> None:
     roles = [one.role for one in accesses(plan, step)]
     assert (roles.count("in"), roles.count("scratch"), roles.count("out")) == (4, 2, 1)
     assert emit(plan, isa) == emit(plan_from_json(plan_to_json(plan)), isa)
+
+
+IN_A_BRANCH = Graph(
+    f"{TURNED} s = MatMul(q, kt) "
+    "y = If(c) <then_branch = then () => (float[B, 2, S, 9] a) { p = Softmax(s) a = MatMul(p, v) }, "
+    "else_branch = other () => (float[B, 2, S, 9] b) "
+    "{ u = MatMul(q, kt) n = Neg(u) o = Softmax(n) b = MatMul(o, v) }>",
+    f"{Q_K_V}, bool c",
+)
+
+
+def test_an_attention_is_inside_of_a_branch_or_outside() -> None:
+    """The scores that a branch only reads are made before it; those that it makes are its own."""
+    model = IN_A_BRANCH.load()
+    native = compiled(model)
+    assert attentions(native.plan) == 1
+    for chosen in (True, False):
+        feeds = {**operands(2, 5, 7), "c": np.array(chosen)}
+        close(run(native, feeds)[0], np.asarray(run_reference(model, feeds)[0]), f"{chosen}")

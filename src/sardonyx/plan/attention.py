@@ -121,10 +121,12 @@ class _Finder:
         return [*sorted(found, key=lambda work: self.at[work]), *softmaxes]
 
     def _readers(self, value: ir.Value) -> list[Work]:
-        """Who reads a value; nobody, if it has to be stored for others."""
+        """Who reads a value; nobody, if it has to be stored for others or for another body."""
         if value in self.graph.outputs or value in self.forced:
             return []
-        return self.graph.readers.get(value, [])
+        maker, readers = self.graph.producer[value], self.graph.readers.get(value, [])
+        here = (maker.region, maker.within)
+        return readers if all((one.region, one.within) == here for one in readers) else []
 
     def _is_softmax(self, work: Work) -> bool:
         node, call = work.node, work.call
