@@ -8,7 +8,6 @@ from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
 
 import sardonyx as sx
 from sardonyx.errors import RunError
-from sardonyx.ops.lowering import NotNative
 from sardonyx.ops.lowerings.quantized import BLOCK
 
 RNG = np.random.default_rng(5)
@@ -104,12 +103,6 @@ def test_codes_of_nothing_and_of_one_number() -> None:
     for x in (normal(0, 3), normal()):
         agree(Case("QuantizeLinear", [x, scalar(0.3), scalar(3, np.uint8)]))
         agree(Case("DynamicQuantizeLinear", [x], outputs=3))
-
-
-def test_codes_of_four_bits_are_left_to_the_reference_backend() -> None:
-    case = Case("QuantizeLinear", [X, scalar(0.3)], {"output_dtype": TensorProto.INT4})
-    with pytest.raises(NotNative, match="int4"):
-        plan_of(sx.load(case.model()))
 
 
 def test_scales_that_do_not_fit_stop_the_run() -> None:
