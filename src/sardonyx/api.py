@@ -70,6 +70,7 @@ def plan_text(
         dims: values for symbolic dimensions, for memory in bytes.
     """
     from sardonyx.backends.c.contractions import variant_of
+    from sardonyx.passes.expand import expand
     from sardonyx.plan.text import plan_text as run_plan_text
     from sardonyx.runtime.compiled import plan_native
 
@@ -83,7 +84,9 @@ def plan_text(
                 value=name,
                 hint=f"It has: {', '.join(known)}." if known else "All of it is static.",
             )
-    return run_plan_text(plan_native(model, shapes).plan, dims, variant_of)
+    planned = expand(model, shapes)
+    plan = plan_native(planned.model, planned.shapes).plan
+    return run_plan_text(plan, dims, variant_of)
 
 
 def infer_shapes(source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Shapes:

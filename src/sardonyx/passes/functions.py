@@ -17,7 +17,7 @@ from sardonyx.ops.fallback import type_proto
 if TYPE_CHECKING:
     from sardonyx.passes.walk import Scope, Walk
 
-__all__ = ["Calls", "call_function", "expand_schema"]
+__all__ = ["Calls", "call_function", "expand_schema", "schema_body"]
 
 
 @dataclass
@@ -104,7 +104,7 @@ def expand_schema(
     scope: Scope,
 ) -> Sequence[Facts]:
     """Through the operator's own function body, when it has one."""
-    body = _schema_body(node, schema, inputs)
+    body = schema_body(node, schema, inputs)
     if body is None:
         return found
     function = ir.serde.deserialize_function(body)
@@ -119,11 +119,12 @@ def expand_schema(
     ]
 
 
-def _schema_body(
+def schema_body(
     node: ir.Node,
     schema: Any,  # the package's stubs do not have these members
     inputs: Sequence[Facts | None],
 ) -> onnx.FunctionProto | None:
+    """The function that an operator is defined by, for a node with these inputs."""
     if schema.has_function:
         body: onnx.FunctionProto = schema.function_body
         return body

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +21,15 @@ from sardonyx.errors import CacheError, InputError, ShapeError, ToolchainError, 
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import FILES, Source, load, verify_files
 from sardonyx.model.opset import latest_opset, nearest_operator
+from sardonyx.model.save import to_proto
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.custom import find_custom
 from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
+from sardonyx.passes.expand import Expanded, expand, nodes_of_model
 from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.plan.graph import nodes_of
+from sardonyx.plan.plan import PlannedNode
 from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.compiled import compile_native, is_native
@@ -93,6 +97,19 @@ class Session:
                 )
         if threads is not None and threads < 1:
             raise ValueError(f"threads={threads}; at least 1 is needed")
+        self._recipe = _Recipe(
+            source,
+            {
+                "fallback": fallback,
+                "declared_shapes": declared_shapes,
+                "byte_budget": byte_budget,
+                "fixed_dims": fixed_dims,
+                "threads": threads,
+                "precision": precision,
+                "limits": limits,
+                "base_dir": base_dir,
+            },
+        )
         self._threads = threads or usable_cores()
         self._open = partial(load, source, limits=limits, base_dir=base_dir)
         self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
@@ -118,6 +135,10 @@ class Session:
             _check_fallback(self._placement)
         self._repeats = self._short_way()
 
+    def __reduce__(self) -> tuple[Callable[[], Session], tuple[()]]:
+        """A session is pickled as what it was made from, and compiled (or found compiled) anew."""
+        return self._recipe.reopen()
+
     def _short_way(self) -> Repeats | None:
         """For models that read nothing of the user's files any more, and take one call to run."""
         mapped = "model" in self.__dict__ and any(f.path for f in self.model.meta.get(FILES, ()))
@@ -137,7 +158,8 @@ class Session:
         _check_operators(model)
         if declared_shapes == "refuse":
             _check_conflicts(shapes)
-        self._native, reason = _compile(model, shapes, self._threads, progress)
+        planned = self._planned
+        self._native, reason = _compile(planned.model, planned.shapes, self._threads, progress)
         if self._native is None:
             self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
         graph = model.graph
@@ -151,7 +173,7 @@ class Session:
             if v.name not in graph.initializers
         )
         self.outputs = tuple(_output_port(v, shapes) for v in graph.outputs)
-        self._placement = _place(model, self._native, reason)
+        self._placement = _place(model, planned, self._native, reason)
         if self._native is not None and len(model.meta.get(FILES, ())) <= 1:
             given = self._native
             self._native = kept.keep(given, self._placement, self._ports, self.outputs)
@@ -160,6 +182,11 @@ class Session:
     @cached_property
     def _program(self) -> reference.Program:
         return reference.compile_model(self.model)
+
+    @cached_property
+    def _planned(self) -> Expanded:
+        """The model as it is compiled: without calls of functions."""
+        return expand(self.model, self.shapes)
 
     @cached_property
     def model(self) -> ir.Model:
@@ -263,7 +290,7 @@ class Session:
         if native is None:
             works, clock = works_of_program(self._program), 0
         else:
-            works = works_of_plan(native.plan, list(nodes_of(self.model)))
+            works = works_of_plan(native.plan, list(nodes_of(self._planned.model)))
             clock = clock_address()
 
         def once() -> Trace:
@@ -276,7 +303,10 @@ class Session:
 
         for _ in range(warmup):
             once()
-        bill = Bill(self.shapes, self.model.opset_imports, self._input_sizes(checked))
+        model, shapes = self.model, self.shapes
+        if native is not None:
+            model, shapes = self._planned.model, self._planned.shapes
+        bill = Bill(shapes, model.opset_imports, self._input_sizes(checked))
         return profile_runs(works, once, bill, runs=runs, limits=limits_of(self._threads))
 
     def _input_sizes(self, given: Mapping[str, Value]) -> dict[str, int]:
@@ -305,6 +335,31 @@ def _is_file(source: str | os.PathLike[str]) -> bool:
         return Path(source).is_file()
     except (OSError, ValueError):  # a model as text, too long for a name
         return False
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What a session was made from: enough to make it again, in another process too."""
+
+    source: Source
+    options: Mapping[str, Any]
+
+    def reopen(self) -> tuple[Callable[[], Session], tuple[()]]:
+        source = self.source
+        if isinstance(source, (str, os.PathLike)) and _is_file(source):
+            source = Path(source).absolute()  # another process may be in another folder
+        elif isinstance(source, ir.Model):
+            source = to_proto(source)
+        elif isinstance(source, (bytearray, memoryview)):
+            source = bytes(source)
+        elif hasattr(source, "read"):
+            raise pickle.PicklingError(
+                "a Session that was read from an open file cannot be pickled; make it from a path or bytes"
+            )
+        options = dict(self.options)
+        if options["base_dir"] is not None:
+            options["base_dir"] = Path(options["base_dir"]).absolute()
+        return partial(Session, source, **options), ()
 
 
 class _Kept:
@@ -356,13 +411,8 @@ def _default_budget() -> int | None:
     return None if memory is None else memory * 4 // 5
 
 
-def _nodes(model: ir.Model) -> list[ir.Node]:
-    bodies: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
-    return [node for body in bodies for node in body.all_nodes()]
-
-
 def _check_operators(model: ir.Model) -> None:
-    for node in _nodes(model):
+    for node in nodes_of_model(model):
         if latest_opset(node.domain) is not None or node.op_identifier() in model.functions:
             continue
         if find_custom(node.domain, node.op_type) is not None:
@@ -403,17 +453,24 @@ def _compile(
     return (native, "") if is_native(native) else (None, "")
 
 
-def _place(model: ir.Model, native: NativeModel | None, reason: str) -> tuple[Placement, ...]:
-    """The nodes of the graph as planned; those inside of functions and subgraphs go where those go."""
-    planned = {} if native is None else dict(zip(nodes_of(model), native.plan.nodes, strict=True))
+def _place(
+    model: ir.Model, planned: Expanded, native: NativeModel | None, reason: str
+) -> tuple[Placement, ...]:
+    """Where every node went; a call of a function is native if all that it stands for is."""
+    parts: dict[ir.Node, list[PlannedNode]] = {}
+    if native is not None:
+        for part, entry in zip(nodes_of(planned.model), native.plan.nodes, strict=True):
+            for node in planned.origins[part]:
+                parts.setdefault(node, []).append(entry)
     found = []
-    for node in _nodes(model):
-        entry = planned.get(node)
-        if entry is not None:
-            kind: Literal["native", "reference"] = "native" if entry.native else "reference"
-            why = entry.reason
+    for node in nodes_of_model(model):
+        entries = parts.get(node, [])
+        slow = next((entry.reason for entry in entries if not entry.native), None)
+        kind: Literal["native", "reference"] = "reference"
+        if slow is not None or not entries:
+            why = slow or reason or "it belongs to a function"
         else:
-            kind, why = "reference", reason or "it belongs to a subgraph or a function"
+            kind, why = "native", min(entry.reason for entry in entries)
         found.append(Placement(describe(node), node.op_type, kind, why, source_line(node)))
     return tuple(found)
 

@@ -1,0 +1,183 @@
+"""Calls replaced by what they stand for: the model's own functions, and operators that ONNX defines by others.
+
+expanded = expand(model, shapes)
+expanded.model                    # without such calls; the model that was given is as it was
+expanded.origins[node]            # the nodes of the given model that a node comes from
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from sardonyx.errors import ShapeError
+from sardonyx.model.opset import normal_domain
+from sardonyx.ops import find_operator
+from sardonyx.ops.schema import find_schema
+from sardonyx.passes.functions import schema_body
+from sardonyx.passes.shapes import Shapes, infer_shapes
+
+__all__ = ["Expanded", "expand", "nodes_of_model"]
+
+FunctionKey: TypeAlias = tuple[str, str, str]
+
+MARK = "sardonyx.node."  # metadata of a node's copy, followed by the number of the node
+DOMAIN = "sardonyx.operators"  # of functions that stand for operators
+STAGES = 4  # operators that are defined by operators that are defined by others, and so on
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """A model to plan.
+
+    Attributes:
+        shapes: of its values.
+        origins: for its nodes, those of the given model: of a call and of what is inside of the function.
+    """
+
+    model: ir.Model
+    shapes: Shapes
+    origins: Mapping[ir.Node, tuple[ir.Node, ...]]
+
+
+def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:
+    """All nodes: of the graph, its subgraphs and the functions."""
+    bodies: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    return (node for body in bodies for node in body.all_nodes())
+
+
+def expand(model: ir.Model, shapes: Shapes) -> Expanded:
+    """The model without calls that native code has no need of; the same one where there are none."""
+    nodes = list(nodes_of_model(model))
+    same = Expanded(model, shapes, {node: (node,) for node in nodes})
+    if not model.functions and not any(_operators(model.graph, model.opset_imports)):
+        return same
+    copy = model.clone()
+    for number, node in enumerate(nodes_of_model(copy)):
+        node.metadata_props[f"{MARK}{number}"] = ""
+    try:
+        changed = _inline(copy, _may_inline(copy))
+        for _ in range(STAGES):
+            if not _expand_operators(copy, infer_shapes(copy)):
+                break
+            changed = True
+        if not changed:
+            return same
+        found = infer_shapes(copy)
+    except (ShapeError, ValueError, RuntimeError, ir.passes.PassError):
+        return same  # what the inliner does not take, the reference backend does
+    return Expanded(copy, found, {node: _origins(node, nodes) for node in copy.graph.all_nodes()})
+
+
+def _origins(node: ir.Node, nodes: Sequence[ir.Node]) -> tuple[ir.Node, ...]:
+    """What the marks say; they are taken off."""
+    marks = [key for key in node.metadata_props if key.startswith(MARK)]
+    for key in marks:
+        del node.metadata_props[key]
+    return tuple(nodes[number] for number in sorted(int(key[len(MARK) :]) for key in marks))
+
+
+def _inline(model: ir.Model, may: Callable[[ir.Function], bool]) -> bool:
+    result = InlinePass(criteria=may)(model)
+    return bool(result.modified)
+
+
+# The model's own functions
+
+
+def _may_inline(model: ir.Model) -> Callable[[ir.Function], bool]:
+    """Functions whose operators mean the same in the graph, and whose calls are plain ones."""
+    versions = dict(model.opset_imports)
+    refused: set[FunctionKey] = set()
+    for key, function in model.functions.items():
+        made = {value for node in function for value in node.outputs}
+        outputs = list(function.outputs)
+        if not set(outputs) <= made or len(set(outputs)) < len(outputs):
+            refused.add(key)
+        for domain, version in function.opset_imports.items():
+            if versions.setdefault(domain, version) != version:
+                refused.add(key)
+    for node in nodes_of_model(model):
+        called = model.functions.get(node.op_identifier())
+        if called is not None and not _is_plain(node, called):
+            refused.add(node.op_identifier())
+    return lambda function: function.identifier() not in refused
+
+
+def _is_plain(call: ir.Node, function: ir.Function) -> bool:
+    graphs = any(one.type == ir.AttributeType.GRAPH for one in call.attributes.values())
+    return not graphs and len(call.outputs) == len(function.outputs)
+
+
+# Operators that ONNX defines by others
+
+
+def _operators(
+    graph: ir.Graph, imports: Mapping[str, int]
+) -> Iterator[tuple[ir.Node, onnx.defs.OpSchema]]:
+    """Nodes without native code whose operator has a body."""
+    versions = {normal_domain(domain): version for domain, version in imports.items()}
+    for node in graph.all_nodes():
+        domain = normal_domain(node.domain)
+        version = versions.get(domain)
+        if version is None or any(
+            a.type == ir.AttributeType.GRAPH for a in node.attributes.values()
+        ):
+            continue
+        operator = find_operator(domain, node.op_type, version)
+        if operator is not None and operator.lower is not None:
+            continue
+        schema = find_schema(domain, node.op_type, version)
+        if schema is not None and _has_body(schema):
+            yield node, schema
+
+
+def _has_body(schema: Any) -> bool:  # the package's stubs do not have these members
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def _expand_operators(model: ir.Model, shapes: Shapes) -> bool:
+    """Turn operators into calls of functions made from their bodies, and inline those."""
+    versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
+    found = False
+    for number, (node, schema) in enumerate(list(_operators(model.graph, model.opset_imports))):
+        inputs = [None if value is None else shapes.of(value) for value in node.inputs]
+        body = schema_body(node, schema, inputs)
+        if body is None or not _means_the_same(body, versions):
+            continue
+        body.domain, body.name = DOMAIN, f"{node.op_type}_{number}"
+        function = ir.serde.deserialize_function(body)
+        for name, attribute in schema.attributes.items():
+            if attribute.default_value.type and name not in node.attributes:
+                node.attributes[name] = ir.serde.deserialize_attribute(attribute.default_value)
+        function.opset_imports.clear()
+        function.opset_imports.update(model.opset_imports)
+        if not _is_plain(node, function):
+            continue
+        node.domain, node.op_type = function.domain, function.name
+        model.functions[function.identifier()] = function
+        found = True
+    return found and _inline(model, lambda function: function.domain == DOMAIN)
+
+
+def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int]) -> bool:
+    """Whether every operator of the body is native, and the same in the model's operator sets."""
+    meant = {normal_domain(one.domain): one.version for one in body.opset_import}
+    for node in body.node:
+        domain = normal_domain(node.domain)
+        if domain not in versions or domain not in meant:
+            return False
+        here = find_schema(domain, node.op_type, versions[domain])
+        there = find_schema(domain, node.op_type, meant[domain])
+        operator = find_operator(domain, node.op_type, versions[domain])
+        if here is None or there is None or here.since_version != there.since_version:
+            return False
+        is_native = operator is not None and operator.lower is not None
+        if not is_native and node.op_type != "Constant":
+            return False
+    return True
