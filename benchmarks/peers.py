@@ -22,7 +22,6 @@ import multiprocessing
 import os
 import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,14 +53,15 @@ TREE_ROWS = (1, 10_000)
 
 @dataclass(frozen=True)
 class Work:
-    """One model and what it is fed."""
+    """One model and what it is fed. Means are taken over each group by itself."""
 
     name: str
     path: Path
     feeds: Feeds
+    group: str
 
 
-def works(names: Sequence[str], *, every_size: bool = True) -> Iterator[Work]:
+def works(names: Sequence[str], console: Console, *, every_size: bool = True) -> Iterator[Work]:
     """The models by name, all where none is named, each built when its turn comes.
 
     Args:
@@ -72,17 +72,20 @@ def works(names: Sequence[str], *, every_size: bool = True) -> Iterator[Work]:
     known = [*models.STANDARD, *trees.TREES]
     if unknown := sorted(set(names) - set(known)):
         raise SystemExit(f"no model {', '.join(unknown)}; there are: {', '.join(known)}")
-    for name in names or known:
-        if name in models.STANDARD:
-            yield Work(name, models.build(name), models.example_inputs(name))
-            continue
-        try:
-            path = trees.build(name)
-        except ImportError as error:
-            print(f"{name}: left out, {error}: pip install {' '.join(trees.PACKAGES)}")
-            continue
-        for rows in TREE_ROWS if every_size else TREE_ROWS[:1]:
-            yield Work(f"{name}, {rows:,} rows", path, trees.example_inputs(rows=rows))
+    with console.status("") as status:  # on a terminal only
+        for name in names or known:
+            status.update(name)
+            if name in models.STANDARD:
+                yield Work(name, models.build(name), models.example_inputs(name), "standard set")
+                continue
+            try:
+                path = trees.build(name)
+            except ImportError as error:
+                print(f"{name}: left out, {error}: pip install {' '.join(trees.PACKAGES)}")
+                continue
+            for rows in TREE_ROWS if every_size else TREE_ROWS[:1]:
+                feeds = trees.example_inputs(rows=rows)
+                yield Work(f"{name}, {rows:,} rows", path, feeds, "trees")
 
 
 # ---------------------------------------------------------------- the engines
@@ -184,8 +187,8 @@ def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[
     peers = ["onnxruntime", *["openvino"] * arguments.openvino]
     columns = ["model", "ours, ms", *[f"× {peer}" for peer in peers]]
     table, found = new_table("speed, batch 1", columns), []
-    ratios: dict[str, list[float]] = {peer: [] for peer in peers}
-    for work in works(arguments.models):
+    ratios: dict[str, dict[str, list[float]]] = {}  # by group and peer
+    for work in works(arguments.models, console):
         opened = {n: open_peer(n, work, arguments.threads) for n in ("sardonyx", *peers)}
         calls = {name: call for name, call in opened.items() if call is not None}
         if "sardonyx" not in calls:
@@ -194,7 +197,7 @@ def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[
         ours = seconds.pop("sardonyx")
         row = {peer: ratio_of(ours, theirs) for peer, theirs in seconds.items()}
         for peer, ratio in row.items():
-            ratios[peer].append(ratio.median)
+            ratios.setdefault(work.group, {}).setdefault(peer, []).append(ratio.median)
         shown = [str(row[peer]) if peer in row else "–" for peer in peers]
         table.add_row(work.name, f"{statistics.median(ours) * 1e3:.3f}", *shown)
         found.append(
@@ -204,9 +207,11 @@ def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[
                 "ratios": {peer: asdict(ratio) for peer, ratio in row.items()},
             }
         )
-    means = [f"{statistics.geometric_mean(r):.2f}" if r else "–" for r in ratios.values()]
     table.add_section()
-    table.add_row("geometric mean", "", *means)
+    for group, of_peer in ratios.items():
+        means = {peer: f"{statistics.geometric_mean(r):.2f}" for peer, r in of_peer.items()}
+        shown = [means.get(peer, "–") for peer in peers]
+        table.add_row(f"geometric mean, {group}", "", *shown)
     console.print(table)
     return found
 
@@ -251,7 +256,7 @@ def in_a_process(engine: str, work: Work, threads: int, cache: str) -> Opening:
 def compare_start_up(arguments: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
     columns = ["model", "cold compile, s", "open, ms", "peer", "×", "peak, MB", "peer", "import, s"]
     table, found = new_table("start-up; the peer is onnxruntime", [*columns, "peer"]), []
-    for work in works(arguments.models, every_size=False):
+    for work in works(arguments.models, console, every_size=False):
         with tempfile.TemporaryDirectory() as cache:
             cold = in_a_process("sardonyx", work, arguments.threads, cache)
             warm, peer = [], []
@@ -290,7 +295,7 @@ def compare_memory(arguments: argparse.Namespace, console: Console) -> list[dict
 
     table = new_table("memory of activations", ["model", "arena, bytes", "most alive, bytes", "×"])
     found = []
-    for work in works(arguments.models):
+    for work in works(arguments.models, console):
         session = Session(work.path, threads=arguments.threads)
         native = session._native
         if native is None or not native.single_call:
@@ -360,7 +365,6 @@ def main() -> None:
         results = compare_speed(arguments, console)
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

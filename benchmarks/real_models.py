@@ -19,7 +19,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ def answer(model: RealModel, case: Mapping[str, Any]) -> Answer:
 
 
 def ratio(model: RealModel, case: Mapping[str, Any], threads: int, rounds: int) -> Ratio | None:
-    work = Work(f"{model.name} {case['name']}", model.path, draw_case(case))
+    work = Work(f"{model.name} {case['name']}", model.path, draw_case(case), "real")
     ours = open_peer("sardonyx", work, threads)
     theirs = open_peer("onnxruntime", work, threads)
     if ours is None or theirs is None:
@@ -151,33 +151,35 @@ def ratio(model: RealModel, case: Mapping[str, Any], threads: int, rounds: int) 
 # ---------------------------------------------------------------- the command
 
 
-def report(models: Sequence[RealModel], threads: int, rounds: int) -> list[dict[str, Any]]:
-    table = Table("model", "case", "native", "agrees", "× onnxruntime")
-    rows: list[dict[str, Any]] = []
-    notes: list[str] = []
-    console = Console(width=120)
+def run_cases(
+    models: Sequence[RealModel], threads: int, rounds: int, tell: Callable[[str], object]
+) -> list[dict[str, Any]]:
+    """A row for every case of every model; `tell` hears which is next."""
+    rows = []
     for model in models:
         for case in model.cases:
-            where = f"{model.name} {case['name']}"
+            tell(f"{model.name} {case['name']}")
             result = answer(model, case)
-            notes += [f"{where}: reference: {reason}" for reason in result.reference]
-            notes += [f"{where}: {result.wrong}"] if result.wrong else []
             timed = ratio(model, case, threads, rounds) if rounds and not result.wrong else None
-            marks = ["no" if bad else "yes" for bad in (result.reference, result.wrong)]
-            table.add_row(model.name, case["name"], *marks, str(timed or "–"))
-            rows.append(
-                {
-                    "model": model.name,
-                    "case": case["name"],
-                    **asdict(result),
-                    "ratio": asdict(timed) if timed else None,
-                }
-            )
+            which = {"model": model.name, "case": case["name"]}
+            rows.append(which | asdict(result) | {"ratio": asdict(timed) if timed else None})
+    return rows
+
+
+def show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    table = Table("model", "case", "native", "agrees", "× onnxruntime")
+    notes: list[str] = []
+    for row in rows:
+        marks = ["no" if bad else "yes" for bad in (row["reference"], row["wrong"])]
+        timed = str(Ratio(**row["ratio"])) if row["ratio"] else "–"
+        table.add_row(row["model"], row["case"], *marks, timed)
+        where = f"{row['model']} {row['case']}"
+        notes += [f"{where}: reference: {reason}" for reason in row["reference"]]
+        notes += [f"{where}: {row['wrong']}"] if row["wrong"] else []
     console.print(table)
     for note in notes:
         console.print(note, highlight=False, markup=False)
     console.print(summary(rows), highlight=False)
-    return rows
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -216,7 +218,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     machine = describe_machine(arguments.threads, ["onnxruntime"])
     print("; ".join(machine.values()))
-    rows = report(present, arguments.threads, arguments.rounds)
+    console = Console(width=120)
+    with console.status("") as status:  # on a terminal only
+        rows = run_cases(present, arguments.threads, arguments.rounds, status.update)
+    show(rows, console)
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": machine, "results": rows}, indent=1))
 
