@@ -98,7 +98,7 @@ class Session:
         if threads is not None and threads < 1:
             raise ValueError(f"threads={threads}; at least 1 is needed")
         self._recipe = _Recipe(
-            source,
+            _absolute(source),
             {
                 "fallback": fallback,
                 "declared_shapes": declared_shapes,
@@ -107,7 +107,7 @@ class Session:
                 "threads": threads,
                 "precision": precision,
                 "limits": limits,
-                "base_dir": base_dir,
+                "base_dir": None if base_dir is None else Path(base_dir).absolute(),
             },
         )
         self._threads = threads or usable_cores()
@@ -159,7 +159,9 @@ class Session:
         if declared_shapes == "refuse":
             _check_conflicts(shapes)
         planned = self._planned
-        self._native, reason = _compile(planned.model, planned.shapes, self._threads, progress)
+        self._native, nodes, reason = _compile(
+            planned.model, planned.shapes, self._threads, progress
+        )
         if self._native is None:
             self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
         graph = model.graph
@@ -173,7 +175,7 @@ class Session:
             if v.name not in graph.initializers
         )
         self.outputs = tuple(_output_port(v, shapes) for v in graph.outputs)
-        self._placement = _place(model, planned, self._native, reason)
+        self._placement = _place(model, planned, nodes, reason)
         if self._native is not None and len(model.meta.get(FILES, ())) <= 1:
             given = self._native
             self._native = kept.keep(given, self._placement, self._ports, self.outputs)
@@ -346,9 +348,7 @@ class _Recipe:
 
     def reopen(self) -> tuple[Callable[[], Session], tuple[()]]:
         source = self.source
-        if isinstance(source, (str, os.PathLike)) and _is_file(source):
-            source = Path(source).absolute()  # another process may be in another folder
-        elif isinstance(source, ir.Model):
+        if isinstance(source, ir.Model):
             source = to_proto(source)
         elif isinstance(source, (bytearray, memoryview)):
             source = bytes(source)
@@ -356,10 +356,14 @@ class _Recipe:
             raise pickle.PicklingError(
                 "a Session that was read from an open file cannot be pickled; make it from a path or bytes"
             )
-        options = dict(self.options)
-        if options["base_dir"] is not None:
-            options["base_dir"] = Path(options["base_dir"]).absolute()
-        return partial(Session, source, **options), ()
+        return partial(Session, source, **self.options), ()
+
+
+def _absolute(source: Source) -> Source:
+    """A path that means the same in another folder; anything else as it is."""
+    if isinstance(source, (str, os.PathLike)) and _is_file(source):
+        return Path(source).absolute()
+    return source
 
 
 class _Kept:
@@ -442,24 +446,24 @@ def _compile(
     shapes: Shapes,
     threads: int,
     progress: Callable[[int, int], None] | None,
-) -> tuple[NativeModel | None, str]:
-    """The compiled model, or why there is none."""
+) -> tuple[NativeModel | None, tuple[PlannedNode, ...], str]:
+    """The compiled model and where its nodes went, or why there is none."""
     try:
         native = compile_native(model, shapes, threads=threads, progress=progress)
     except (ToolchainError, CacheError) as error:
-        return None, f"nothing can be compiled here: {error.message}"
+        return None, (), f"nothing can be compiled here: {error.message}"
     except NotNative as refusal:
-        return None, str(refusal)
-    return (native, "") if is_native(native) else (None, "")
+        return None, (), str(refusal)
+    return (native if is_native(native) else None), native.plan.nodes, ""
 
 
 def _place(
-    model: ir.Model, planned: Expanded, native: NativeModel | None, reason: str
+    model: ir.Model, planned: Expanded, nodes: Sequence[PlannedNode], reason: str
 ) -> tuple[Placement, ...]:
     """Where every node went; a call of a function is native if all that it stands for is."""
     parts: dict[ir.Node, list[PlannedNode]] = {}
-    if native is not None:
-        for part, entry in zip(nodes_of(planned.model), native.plan.nodes, strict=True):
+    if nodes:
+        for part, entry in zip(nodes_of(planned.model), nodes, strict=True):
             for node in planned.origins[part]:
                 parts.setdefault(node, []).append(entry)
     found = []
