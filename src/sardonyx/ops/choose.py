@@ -7,6 +7,7 @@ import numpy as np
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, as_array
+from sardonyx.ops.lowerings.choosing import COMPRESS, NON_ZERO
 from sardonyx.ops.lowerings.gathering import REVERSE_SEQUENCE
 from sardonyx.ops.lowerings.generating import ONE_HOT, TRILU
 from sardonyx.ops.lowerings.sorting import TOP_K
@@ -114,8 +115,8 @@ def trilu(call: Call) -> list[Facts]:
 
 OPERATORS = (
     Operator("TopK", "opaque", top_k, None, flops_per_input(1), TOP_K),
-    Operator("NonZero", "opaque", non_zero, cost=flops_per_input(1)),
-    Operator("Compress", "opaque", compress, cost=move_all),
+    Operator("NonZero", "opaque", non_zero, None, flops_per_input(1), NON_ZERO),
+    Operator("Compress", "opaque", compress, None, move_all, COMPRESS),
     Operator("Unique", "opaque", unique, cost=flops_per_input(1)),
     Operator("NonMaxSuppression", "opaque", non_max_suppression, cost=data_decides),
     Operator("OneHot", "opaque", one_hot, None, move_first, ONE_HOT),

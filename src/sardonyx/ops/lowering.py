@@ -3,6 +3,7 @@
     Element    out[index] as an expression of the inputs; fuses with its neighbours on both sides
     Relabel    the inputs' elements in the same order under another shape; costs nothing
     Nest       loops of its own, which read elements and store elements
+    Counted    two nests: how many elements there will be, and then those
     Product    batched matrix products, for the contraction kernels to choose from
     Convolution  likewise, with its window
 
@@ -29,6 +30,7 @@ __all__ = [
     "DTYPES",
     "Contraction",
     "Convolution",
+    "Counted",
     "Element",
     "Lowering",
     "Nest",
@@ -114,6 +116,7 @@ class Site:
         channels_last: bool = False,
         output: int = 0,
         table: Callable[[npt.NDArray[Any]], str] | None = None,
+        kept: Callable[[Dtype, Size], str] | None = None,
     ) -> None:
         self.call = call
         self.outputs = outputs
@@ -125,6 +128,7 @@ class Site:
         self.channels_last = channels_last
         self.output = output
         self._table = table
+        self._kept = kept
 
     # Shapes and types
 
@@ -205,6 +209,11 @@ class Site:
         assert self._scratch is not None, "only a Nest has scratch memory"
         return self._scratch(dtype, size)
 
+    def kept(self, dtype: Dtype, size: Size) -> str:
+        """A buffer that a Counted's first nest fills and its second reads, asked for in the same order."""
+        assert self._kept is not None, "only a Counted keeps something"
+        return self._kept(dtype, size)
+
 
 def computed(value: Expr) -> Expr:
     """The value in the type that arithmetic uses for it."""
@@ -255,6 +264,19 @@ class Nest:
     build: NestRule
     reads_once: bool = False
     stores_once: bool = True
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Outputs of a size that only data decide.
+
+    Attributes:
+        count: writes loops that find out how many there are, and answers that number as i64.
+        build: then stores every element of every output exactly once, as a Nest does.
+    """
+
+    count: Callable[[Site], Expr]
+    build: NestRule
 
 
 @dataclass(frozen=True)
@@ -313,4 +335,6 @@ class TransposedConvolution:
     nest: Nest
 
 
-Lowering: TypeAlias = "Element | Relabel | Nest | Product | Convolution | TransposedConvolution"
+Lowering: TypeAlias = (
+    "Element | Relabel | Nest | Counted | Product | Convolution | TransposedConvolution"
+)

@@ -33,6 +33,7 @@ from sardonyx.plan.plan import (
 from sardonyx.plan.write import (
     DTYPE_NAMES,
     Argument,
+    Kept,
     PackedConstant,
     Reordered,
     Scratch,
@@ -123,6 +124,7 @@ class _Assembly:
         self.copies: dict[tuple[ir.Value, Order], tuple[int, Region | None]] = {}
         self.packed: dict[PackedConstant, int] = {}
         self.tables: dict[Table, int] = {}
+        self.kept: dict[Kept, int] = {}
         self.labels: dict[Label, int] = {}  # which step stands there
         self.jumps: dict[int, Label] = {}  # where steps go to
         self.loops: dict[Label, int] = {}  # by their ends: the steps at which they begin
@@ -194,7 +196,12 @@ class _Assembly:
             ):
                 self._reorder(argument, group.root.region)
         for one in (written, *written.more):
+            self._bind_sizes(one)
             self._call(one)
+            if one.counts is not None:
+                holder, names = one.counts
+                self.steps.append(BindStep(names, self._argument(holder), group.root.number))
+                self.bound.update(names)
 
     def _bind_sizes(self, written: Written) -> None:
         """Steps that find out the sizes which this kernel needs and nothing has told yet."""
@@ -204,7 +211,7 @@ class _Assembly:
             if value is not None:
                 for size in self.graph.facts(value).shape or ():
                     needed |= symbols(size)
-            elif isinstance(argument, Scratch):
+            elif isinstance(argument, (Scratch, Kept)):
                 needed |= symbols(argument.size)
         at = {work: number for number, work in enumerate(self.graph.works)}
         needed -= self.graph.flow.symbols
@@ -252,7 +259,9 @@ class _Assembly:
         reads = tuple(self.number(value) for value in dict.fromkeys(work.reads))
         writes = tuple(
             self.add(value, Place("object", 0))
-            if value in self.graph.readers or value in self.graph.outputs
+            if value in self.graph.readers
+            or value in self.graph.outputs
+            or self.graph.decided_by(work)
             else None
             for value in work.node.outputs
         )
@@ -294,10 +303,18 @@ class _Assembly:
             return self._packed(argument)
         if isinstance(argument, Table):
             return self._add_table(argument)
+        if isinstance(argument, Kept):
+            if argument not in self.kept:
+                self.kept[argument] = self._buffer(argument)
+            self.spans[self.tensors[self.kept[argument]].place.number][1] = len(self.steps)
+            return self.kept[argument]
+        return self._buffer(argument)
+
+    def _buffer(self, wanted: Scratch | Kept) -> int:
         step = len(self.steps)
         self.spans.append([step, step])
         place = Place("slot", len(self.spans) - 1)
-        self.tensors.append(Tensor("", argument.dtype, (argument.size,), (0,), place))
+        self.tensors.append(Tensor("", wanted.dtype, (wanted.size,), (0,), place))
         return len(self.tensors) - 1
 
     def _add_table(self, table: Table) -> int:

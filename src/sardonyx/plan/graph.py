@@ -16,8 +16,8 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.model.source import describe
 from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
-from sardonyx.ops.facts import Facts, Shape, as_array
-from sardonyx.ops.lowering import DTYPES, Element, Lowering, NotNative, Relabel, loop_dtype
+from sardonyx.ops.facts import Facts, Shape, as_array, fact_symbols
+from sardonyx.ops.lowering import DTYPES, Counted, Element, Lowering, NotNative, Relabel, loop_dtype
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.flow import Bind, Control, Flow, Go, Item, Region, Turn
 from sardonyx.sizes import Size, symbols
@@ -136,13 +136,17 @@ class Graph:
                         seen.add(name)
         return found
 
+    def decided_by(self, work: Work) -> list[str]:
+        """The sizes that this node decides."""
+        return [name for name, decider in self.decides.items() if decider is work]
+
     @cached_property
     def sizing(self) -> frozenset[ir.Value]:
         """Small values that a native node's sizes depend on: they are asked for before it runs."""
         return frozenset(
             value
             for work in self.decides.values()
-            if not isinstance(work.lowering, Opaque)
+            if not isinstance(work.lowering, Opaque | Counted)
             for value in work.reads
             if value not in self.constants and len(self.facts(value).shape or (0, 0)) <= 1
         )
@@ -222,7 +226,8 @@ def read_graph(
     if flow.facts:
         shapes = shapes.extended(flow.facts)
         constants = {**constants, **flow.constants}
-    reader = _Reader(model, shapes, constants, refused, {*model.graph.outputs, *required}, flow)
+    needed = {*model.graph.outputs, *required}
+    reader = _Reader(model, shapes, constants, refused, needed, flow, definitions)
     for number, node in reversed(list(enumerate(model.graph))):
         reader.read(node, number)
     reader.works.reverse()
@@ -239,11 +244,19 @@ class _Reader:
     refused: Mapping[ir.Node, str]
     needed: set[ir.Value]
     flow: Flow
+    definitions: tuple[tuple[str, Size], ...]
     works: list[Work] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         imports = self.model.opset_imports.items()
         self.versions = {normal_domain(domain): v for domain, v in imports}
+        self.hidden = {name: symbols(size) for name, size in self.definitions}
+        self.deciders: dict[str, ir.Value] = {}  # sizes that no input has, and where they come up
+        for value in (value for node in self.model.graph for value in node.outputs):
+            facts = self.shapes.of(value)
+            for size in (facts.shape or ()) if facts.kind == "tensor" else ():
+                for name in symbols(size) - self.shapes.input_symbols - self.hidden.keys():
+                    self.deciders.setdefault(name, value)
 
     def is_needed(self, node: ir.Node) -> bool:
         return any(v in self.needed and v not in self.constants for v in node.outputs)
@@ -279,6 +292,12 @@ class _Reader:
             for v in work.reads
             if v not in self.constants and not (native and self.shapes.of(v).value is not None)
         )
+        if self.deciders:
+            known = (facts for facts in (*work.call.inputs, *work.outputs) if facts is not None)
+            names = {one for facts in known for one in fact_symbols(facts)}
+            plain = {one for name in names for one in self.hidden.get(name, {name})}
+            made = {self.deciders[name] for name in plain & self.deciders.keys()}
+            self.needed |= made - set(work.node.outputs)
 
     def _items(self, within: ir.Node) -> str | None:
         """What became of a node with bodies; why it cannot be, if one of them has no native code."""

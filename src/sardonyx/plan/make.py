@@ -6,12 +6,13 @@ the rest is grouped anew; a value that turns out to need bytes gets them likewis
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
-from sardonyx.ops.lowering import Convolution, NotNative, Product, TransposedConvolution
+from sardonyx.ops.lowering import Convolution, Counted, NotNative, Product, TransposedConvolution
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble
@@ -38,7 +39,7 @@ from sardonyx.plan.plan import Order, Plan, PlannedNode
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, Writer, Written, value_of, write_group
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, symbols
 
 __all__ = ["Planned", "make_plan"]
 
@@ -137,10 +138,22 @@ def _write(
             refused[group.root.node] = "its sizes are too involved to compute with"
             continue
         for one in (written, *written.more):
-            asked.update(filter(None, map(value_of, one.arguments)))
+            values = list(filter(None, map(value_of, one.arguments)))
+            asked.update(values)
+            asked.update(_deciders(graph, values, one.kernel.symbols))
         found.append((group, written))
     found.reverse()
     return found
+
+
+def _deciders(graph: Graph, values: Sequence[ir.Value], names: Sequence[str]) -> Iterator[ir.Value]:
+    """Outputs of the nodes that have to run before these sizes are known."""
+    hidden = {name: symbols(size) for name, size in graph.definitions}
+    shown = {*names, *(n for v in values for size in graph.shape(v) for n in symbols(size))}
+    for plain in {one for name in shown for one in hidden.get(name, {name})}:
+        work = graph.decides.get(plain)
+        if work is not None and isinstance(work.lowering, Counted | Opaque):
+            yield from work.node.outputs
 
 
 def _too_long(graph: Graph, written: Written) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
 from sardonyx.loops.walk import sizes_of, statements
 from sardonyx.ops.lowering import (
     Convolution,
+    Counted,
     Element,
     Nest,
     Position,
@@ -31,6 +33,7 @@ from sardonyx.sizes import Size, product
 
 __all__ = [
     "Argument",
+    "Kept",
     "NeedsBytes",
     "PackedConstant",
     "Reordered",
@@ -87,7 +90,17 @@ class Table:
         return np.frombuffer(self.content, self.dtype)
 
 
-Argument: TypeAlias = "ir.Value | Scratch | PackedConstant | Reordered | Table"
+@dataclass(frozen=True)
+class Kept:
+    """A buffer that one kernel of a node fills and the next one reads."""
+
+    node: ir.Node
+    number: int
+    dtype: Dtype
+    size: Size
+
+
+Argument: TypeAlias = "ir.Value | Scratch | PackedConstant | Reordered | Table | Kept"
 
 # By numpy's letters and bytes, byte order left out.
 DTYPE_NAMES: dict[str, Dtype] = {
@@ -98,7 +111,7 @@ DTYPE_NAMES: dict[str, Dtype] = {
 
 def value_of(argument: Argument) -> ir.Value | None:
     """The value of the graph that an argument is made from; scratch memory is made from none."""
-    if isinstance(argument, (Scratch, Table)):
+    if isinstance(argument, (Scratch, Table, Kept)):
         return None
     return argument if isinstance(argument, ir.Value) else argument.value
 
@@ -107,13 +120,16 @@ def value_of(argument: Argument) -> ir.Value | None:
 class Written:
     """A kernel with what its buffers are, and the numbers of the nodes that it computes.
 
-    `more` are kernels that compute the rest of the same result.
+    Attributes:
+        more: kernels that compute the rest of the same result.
+        counts: the buffer with the size that this kernel has found out, and the symbols that it is of.
     """
 
     kernel: KernelSource
     arguments: tuple[Argument, ...]
     nodes: tuple[int, ...]
     more: tuple[Written, ...] = ()
+    counts: tuple[Kept, tuple[str, ...]] | None = None
 
 
 @dataclass
@@ -165,6 +181,15 @@ class Writer:
                 return self.b.name_of(number)
         return self.extra(wanted, DTYPE_NAMES[array.dtype.str[1:]], "in")
 
+    def kept(self, node: ir.Node, role: Role) -> Callable[[Dtype, Size], str]:
+        """Buffers of a node's own that outlive a kernel, numbered as they are asked for."""
+        numbers = count()
+
+        def buffer(dtype: Dtype, size: Size) -> str:
+            return self.extra(Kept(node, next(numbers), dtype, size), dtype, role)
+
+        return buffer
+
     def extra(self, argument: Argument, dtype: Dtype, role: Role) -> str:
         """A buffer that is not simply a value of the graph."""
         self.arguments.append(argument)
@@ -204,13 +229,19 @@ class Writer:
             value = result
         self.put(value, position, self.pull.seeded(value, position))
 
-    def site(self, group: Group) -> Site:
+    def site(self, group: Group, kept: Role = "in") -> Site:
         def store(output: int, position: Position, element: Expr) -> None:
             self.finish(group, output, position, element)
 
         order = self.order(group.result)
         last = len(order) > 2 and order[-1] == 1
-        return self.pull.site(group.root, store=store, scratch=self.scratch, channels_last=last)
+        return self.pull.site(
+            group.root,
+            store=store,
+            scratch=self.scratch,
+            channels_last=last,
+            kept=self.kept(group.root.node, kept),
+        )
 
     def done(self, kernel: KernelSource | None = None) -> Written:
         """The kernel that was written, or one of the backend that was made around it."""
@@ -226,6 +257,8 @@ def write_group(
     if isinstance(lowering, (Element, Relabel)):
         return _write_elements(graph, group, stored, orders)
     writer = Writer(graph, stored, orders)
+    if isinstance(lowering, Counted):
+        return _write_counted(writer, lowering, group)
     if isinstance(lowering, Nest):
         lowering.build(writer.site(group))
     elif isinstance(lowering, (Convolution, TransposedConvolution)):
@@ -234,6 +267,18 @@ def write_group(
         assert isinstance(lowering, Product)
         _write_product(writer, lowering, group)
     return writer.done()
+
+
+def _write_counted(writer: Writer, lowering: Counted, group: Group) -> Written:
+    """The kernel that counts, then the one that stores as many."""
+    graph, node = writer.graph, group.root.node
+    total = lowering.count(writer.site(group, "out"))
+    holder = Kept(node, -1, "i64", 1)
+    writer.b.store(writer.extra(holder, "i64", "out"), 0, total)
+    names = tuple(graph.decided_by(group.root))
+    second = Writer(graph, writer.stored, writer.orders)
+    lowering.build(second.site(group))
+    return replace(writer.done(), more=(second.done(),), counts=(holder, names))
 
 
 def _write_elements(

@@ -1,0 +1,136 @@
+"""Operators whose output's size only their data decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from tests.ops.harness import (
+    Case,
+    agree,
+    close,
+    plan_of,
+    run_compiled,
+    run_interpreted,
+    run_reference,
+)
+
+import sardonyx as sx
+from sardonyx.errors import RunError
+from sardonyx.ops.lowerings.choosing import BLOCK
+from sardonyx.plan.plan import Plan
+
+RNG = np.random.default_rng(11)
+
+
+def holes(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    """Numbers with many zeros among them."""
+    return (RNG.integers(-2, 3, shape) * RNG.integers(0, 2, shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.uint64, np.bool_])
+def test_non_zero(dtype: type) -> None:
+    agree(Case("NonZero", [np.abs(holes(3, 4, 5)).astype(dtype)]))
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (3, 0, 2), (2, 1, 3, 2)], ids=str)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_non_zero_of_any_shape(shape: tuple[int, ...], symbolic: bool) -> None:
+    agree(Case("NonZero", [holes(*shape)], symbolic=symbolic))
+
+
+def test_nothing_and_everything_is_not_zero() -> None:
+    agree(Case("NonZero", [np.zeros((3, 4), np.float32)]))
+    agree(Case("NonZero", [np.array([np.nan, -0.0, np.inf, 1e-45], np.float32)]))
+
+
+def test_one_plan_serves_any_data() -> None:
+    case = Case("NonZero", [holes(2, 2)], symbolic=True)
+    model = sx.load(case.model())
+    plan = plan_of(model)
+    for shape in ((3, 4), (1, 1), (5, 0), (2, 3 * BLOCK + 7)):
+        x = holes(*shape)
+        close(run_compiled(model, plan, {"x0": x})[0], np.array(np.nonzero(x)), str(shape))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_compress(axis: int | None, symbolic: bool) -> None:
+    x = holes(3, 4, 5)
+    attributes = {} if axis is None else {"axis": axis}
+    condition = np.array([False, True, True])
+    agree(Case("Compress", [x, condition], attributes, symbolic=symbolic))
+    agree(Case("Compress", [x, condition], attributes, constants=frozenset({1})))
+
+
+def test_compress_by_nothing() -> None:
+    agree(Case("Compress", [holes(3, 4), np.zeros(0, np.bool_)], {"axis": 0}))
+    agree(Case("Compress", [holes(3, 4), np.zeros(3, np.bool_)], {"axis": 0}))
+    agree(Case("Compress", [holes(0, 4), np.zeros(0, np.bool_)], {"axis": 0}))
+
+
+def test_a_condition_past_the_end_chooses_nothing_there() -> None:
+    case = Case("Compress", [holes(3), np.array([True, False, False, True])], {"axis": 0})
+    model = sx.load(case.model())
+    with pytest.raises(RunError):
+        run_reference(model, case.feeds())
+    with pytest.raises(RunError, match="chooses number 3 of 3"):
+        run_compiled(model, plan_of(model), case.feeds())
+
+
+def chain(*nodes: onnx.NodeProto, feeds: dict[str, np.ndarray]) -> Plan:
+    """Nodes whose last output is y agree on the reference backend, interpreted and compiled."""
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(x.dtype), [f"{name}{i}" for i in range(x.ndim)]
+        )
+        for name, x in feeds.items()
+    ]
+    graph = helper.make_graph(list(nodes), "chain", inputs, [onnx.ValueInfoProto(name="y")])
+    imports = [helper.make_opsetid("", 21)]
+    proto = onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=imports, ir_version=10)
+    )
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    model = sx.load(proto)
+    plan = plan_of(model)
+    (expected,) = run_reference(model, feeds)
+    close(run_interpreted(model, plan, feeds)[0], np.asarray(expected), "interpreted")
+    close(run_compiled(model, plan, feeds)[0], np.asarray(expected), "compiled")
+    return plan
+
+
+def test_sizes_that_a_kernel_counts_reach_kernels_that_read_nothing_of_it() -> None:
+    chain(
+        helper.make_node("NonZero", ["x"], ["i"]),
+        helper.make_node("Shape", ["i"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["y"]),
+        feeds={"x": holes(4, 5)},
+    )
+    chain(
+        helper.make_node("ReduceSum", ["x", "axes"], ["r"]),
+        helper.make_node("Shape", ["r"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["y"]),
+        feeds={"x": holes(4, 5), "axes": np.array([1])},
+    )
+
+
+def test_a_view_before_and_a_pointwise_neighbour_after_are_fused() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+        helper.make_node("NonZero", ["t"], ["i"]),
+        helper.make_node("Neg", ["i"], ["y"]),
+    ]
+    plan = chain(*nodes, feeds={"x": holes(4, 5)})
+    assert len(plan.steps) == 3  # count, learn the size, store
+
+
+def test_what_was_chosen_is_gathered() -> None:
+    chain(
+        helper.make_node("NonZero", ["x"], ["i"]),
+        helper.make_node("Transpose", ["i"], ["t"], perm=[1, 0]),
+        helper.make_node("GatherND", ["x", "t"], ["g"]),
+        helper.make_node("Relu", ["g"], ["y"]),
+        feeds={"x": holes(4, 5)},
+    )
