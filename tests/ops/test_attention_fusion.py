@@ -196,6 +196,25 @@ def test_doubles() -> None:
     np.testing.assert_allclose(got, want, 1e-13, 1e-14)
 
 
+EVERY_WEIGHT = Graph(
+    "s = MatMul(q, k) p = Softmax(s) y = MatMul(p, v)",
+    "float[1, 1] q, float[1, 509] k, float[509, 509] v",
+)
+
+
+def test_weights_are_exact_to_the_last_bits() -> None:
+    """Scores from 0 down to where weights vanish, and values that pick out every weight."""
+    scores = np.linspace(0, -120, 509, dtype=np.float32).reshape(1, -1)
+    native = compiled(EVERY_WEIGHT.load())
+    assert attentions(native.plan) == 1
+    ones = np.ones((1, 1), np.float32)
+    (got,) = run(native, {"q": ones, "k": scores, "v": np.eye(509, dtype=np.float32)})
+    exact = np.exp(scores.astype(np.float64))
+    exact /= exact.sum()
+    np.testing.assert_allclose(got, exact, 4e-7, 2e-38)
+    assert got[0, -1] == 0
+
+
 GROUPED = Graph(
     "ku = Unsqueeze(k, two) ke = Expand(ku, five) kr = Reshape(ke, four) kt = Transpose<perm = [0, 1, 3, 2]>(kr) "
     "vu = Unsqueeze(v, two) ve = Expand(vu, five) vr = Reshape(ve, four) "

@@ -150,6 +150,7 @@ static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
 def _weigh(name: str, spec: AttentionSpec) -> str:
     """Scores become weights; the factor that earlier sums have to take is returned."""
     value, kind = C_TYPE[spec.dtype], spec.dtype
+    exp = "sx_exp_weight_f32" if kind == "f32" else f"sx_exp_{kind}"
     return f"""\
 static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {value} *total) {{
     {value} highest = *top, sum = 0;
@@ -158,11 +159,11 @@ static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {v
         highest = sx_max_{kind}(highest, row[i]);
     /* Where nothing was seen yet but -inf, the weights are 0 and not NaN: other blocks may follow. */
     const {value} shift = highest == -({value})__builtin_inf() ? 0 : highest;
-    const {value} kept = sx_exp_{kind}(*top - shift);
+    const {value} kept = {exp}(*top - shift);
     {{ SX_REASSOCIATE
-    SX_VECTOR
+    SX_INTERLEAVED
     for (int64_t i = 0; i < count; i++) {{
-        row[i] = sx_exp_{kind}(row[i] - shift);
+        row[i] = {exp}(row[i] - shift);
         sum += row[i];
     }}
     }}

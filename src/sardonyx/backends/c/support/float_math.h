@@ -7,6 +7,7 @@
 #ifndef SX_FLOAT_MATH_H
 #define SX_FLOAT_MATH_H
 
+#include "float_basics.h"
 #include "polynomials.h"
 #include "types.h"
 
@@ -44,6 +45,18 @@ static inline float sx_exp_f32(float x) {
     int32_t n;
     float above = sx_exp_reduce(inside, &n);
     return sx_scale(1.0f + above, n);
+}
+
+/* e^x for x <= 0, with 0 below e^-87: a weight of a softmax, where another weight is 1. */
+static inline float sx_exp_weight_f32(float x) {
+    float inside = sx_max_f32(x, -87.0f); /* a NaN passes, and is a NaN times whatever power it finds */
+    float shifted = inside * 0x1.715476p+0f + SX_ROUNDER;
+    float whole = shifted - SX_ROUNDER;
+    float power = sx_from_bits_f32((sx_bits_f32(shifted) + 127) << 23);
+    float rest = inside - whole * SX_LN2_HIGH;
+    float r = rest - whole * SX_LN2_LOW;
+    float above = rest + (r * r * sx_poly_exp(r) - whole * SX_LN2_LOW);
+    return x < -87.0f ? 0.0f : (1.0f + above) * power;
 }
 
 /* e^x - 1 = 2^n * ((e^r - 1) + (1 - 2^-n)) */

@@ -8,10 +8,13 @@
 #if defined(__clang__)
 /* Unrolling is off: clang would unroll short loops before it could vectorise them. */
 #define SX_VECTOR _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+/* The same for long chains of arithmetic: four vectors at a time hide how long each step takes. */
+#define SX_INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
 #define SX_UNROLL _Pragma("clang loop unroll(full)")
 #define SX_REASSOCIATE _Pragma("clang fp reassociate(on)")
 #else
 #define SX_VECTOR _Pragma("GCC ivdep")
+#define SX_INTERLEAVED _Pragma("GCC ivdep")
 #define SX_UNROLL _Pragma("GCC unroll 16")
 #define SX_REASSOCIATE
 #endif
