@@ -125,9 +125,7 @@ def _operators(
     for node in graph.all_nodes():
         domain = normal_domain(node.domain)
         version = versions.get(domain)
-        if version is None or any(
-            a.type == ir.AttributeType.GRAPH for a in node.attributes.values()
-        ):
+        if version is None:
             continue
         operator = find_operator(domain, node.op_type, version)
         if operator is not None and operator.lower is not None:
@@ -148,7 +146,7 @@ def _expand_operators(model: ir.Model, shapes: Shapes) -> bool:
     for number, (node, schema) in enumerate(list(_operators(model.graph, model.opset_imports))):
         inputs = [None if value is None else shapes.of(value) for value in node.inputs]
         body = schema_body(node, schema, inputs)
-        if body is None or not _means_the_same(body, versions):
+        if body is None or not _means_the_same(body, versions) or not _is_closed(body):
             continue
         body.domain, body.name = DOMAIN, f"{node.op_type}_{number}"
         function = ir.serde.deserialize_function(body)
@@ -157,8 +155,9 @@ def _expand_operators(model: ir.Model, shapes: Shapes) -> bool:
                 node.attributes[name] = ir.serde.deserialize_attribute(attribute.default_value)
         function.opset_imports.clear()
         function.opset_imports.update(model.opset_imports)
-        if not _is_plain(node, function):
+        if len(node.outputs) != len(function.outputs):
             continue
+        _drop_graphs(node)
         node.domain, node.op_type = function.domain, function.name
         model.functions[function.identifier()] = function
         found = True
@@ -170,10 +169,10 @@ def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int]) -> bo
     meant = {normal_domain(one.domain): one.version for one in body.opset_import}
     for node in body.node:
         domain = normal_domain(node.domain)
-        if domain not in versions or domain not in meant:
+        if domain not in versions:
             return False
         here = find_schema(domain, node.op_type, versions[domain])
-        there = find_schema(domain, node.op_type, meant[domain])
+        there = find_schema(domain, node.op_type, meant.get(domain, versions[domain]))
         operator = find_operator(domain, node.op_type, versions[domain])
         if here is None or there is None or here.since_version != there.since_version:
             return False
@@ -181,3 +180,19 @@ def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int]) -> bo
         if not is_native and node.op_type != "Constant":
             return False
     return True
+
+
+def _is_closed(body: onnx.FunctionProto) -> bool:
+    """Whether a body reads nothing but its inputs and its own values."""
+    made = {"", *body.input, *(name for node in body.node for name in node.output)}
+    return all(name in made for node in body.node for name in node.input)
+
+
+def _drop_graphs(node: ir.Node) -> None:
+    """Take off the subgraphs that have become nodes of the body; they come from the same place now."""
+    for name, attribute in list(node.attributes.items()):
+        if attribute.type == ir.AttributeType.GRAPH:
+            for inner in attribute.as_graph().all_nodes():
+                marks = (key for key in inner.metadata_props if key.startswith(MARK))
+                node.metadata_props.update(dict.fromkeys(marks, ""))
+            del node.attributes[name]
