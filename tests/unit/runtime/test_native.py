@@ -182,8 +182,7 @@ def test_threads_with_different_shapes_share_one_session() -> None:
     wrong: list[int] = []
 
     def work(n: int) -> None:
-        for _ in range(20):
-            wrong.append(int((answer(session, X[:n]) != alone[n]).sum()))
+        wrong.extend(int((answer(session, X[:n]) != alone[n]).sum()) for _ in range(20))
 
     threads = [threading.Thread(target=work, args=(n,)) for n in sizes]
     for thread in threads:
