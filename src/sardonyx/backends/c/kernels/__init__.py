@@ -8,6 +8,7 @@
     gemm gemv   products of matrices; of a few rows
     conv        convolution, one to three dimensions, grouped
     depthwise   convolution of every channel by itself
+    attention   two products with a softmax in between, which has functions of rows of its own
 
 Every kernel is text of one static function, to be put behind the epilogue that it calls:
 
