@@ -79,6 +79,104 @@ def test_a_condition_past_the_end_chooses_nothing_there() -> None:
         run_compiled(model, plan_of(model), case.feeds())
 
 
+# Unique
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("ordered", [0, 1])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_unique(axis: int | None, ordered: int, symbolic: bool) -> None:
+    attributes = {"sorted": ordered} | ({} if axis is None else {"axis": axis})
+    x = RNG.integers(0, 2, (4, 5, 2)).astype(np.float32)
+    x[:, 3] = x[:, 1]
+    x[2] = x[0]
+    agree(Case("Unique", [x], attributes, outputs=4, symbolic=symbolic))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.uint32, np.int64])
+def test_unique_elements_of_every_type(dtype: type) -> None:
+    for outputs in (1, 2, 4):
+        agree(Case("Unique", [np.abs(holes(13)).astype(dtype)], outputs=outputs))
+
+
+def test_unique_among_nothing_and_among_what_is_no_number() -> None:
+    agree(Case("Unique", [np.zeros(0, np.float32)], outputs=4))
+    agree(Case("Unique", [np.zeros((3, 0), np.float32)], {"axis": 1}, outputs=4))
+    strange = np.array([np.nan, 1, np.inf, np.nan, -np.inf, 0.0, -0.0, 1], np.float32)
+    agree(Case("Unique", [strange], outputs=4))
+
+
+def test_unique_of_many_is_sorted() -> None:
+    case = Case("Unique", [RNG.integers(0, 500, 3001)], outputs=4)
+    agree(case, interpreted=False)
+
+
+# NonMaxSuppression
+
+
+def boxes(batches: int, count: int) -> np.ndarray:
+    corners = RNG.random((batches, count, 2, 2)).astype(np.float32)
+    return corners.reshape(batches, count, 4)
+
+
+def suppression(
+    count: int = 12,
+    most: int | None = 4,
+    overlap: float | None = 0.3,
+    least: float | None = 0.1,
+    **more: object,
+) -> Case:
+    scores = RNG.random((2, 3, count)).astype(np.float32).round(1)  # some are equal
+    inputs = [boxes(2, count), scores]
+    for value, dtype in ((most, np.int64), (overlap, np.float32), (least, np.float32)):
+        inputs.append(None if value is None else np.array([value], dtype))
+    attributes = {"center_point_box": more.pop("centred", 0)}
+    return Case("NonMaxSuppression", inputs, attributes, **more)
+
+
+@pytest.mark.parametrize("centred", [0, 1])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_suppression(centred: int, symbolic: bool) -> None:
+    agree(suppression(centred=centred, symbolic=symbolic))
+    agree(suppression(centred=centred, constants=frozenset({2, 3, 4})))
+
+
+@pytest.mark.parametrize("most", [None, 0, -1, 1, 1 << 40])
+def test_limits_of_suppression(most: int | None) -> None:
+    agree(suppression(most=most))
+
+
+@pytest.mark.parametrize("overlap", [None, 0.0, 1.0])
+@pytest.mark.parametrize("least", [None, -1.0, 0.5, 2.0, np.nan])
+def test_thresholds_of_suppression(overlap: float | None, least: float | None) -> None:
+    agree(suppression(overlap=overlap, least=least))
+
+
+def test_suppression_of_nothing() -> None:
+    agree(suppression(count=0))
+
+
+def test_boxes_and_scores_that_are_no_numbers() -> None:
+    case = suppression(least=None)
+    case.inputs[0][0, 3, 1] = np.nan
+    case.inputs[0][1, 2] = 0.5
+    case.inputs[1][0, 1, 2:5] = np.nan, np.inf, -np.inf
+    agree(case)
+
+
+@pytest.mark.parametrize("overlap", [-0.1, 1.5, np.nan])
+def test_an_overlap_outside_of_0_to_1_is_an_error(overlap: float) -> None:
+    case = suppression(overlap=overlap)
+    model = sx.load(case.model())
+    with pytest.raises(RunError):
+        run_reference(model, case.feeds())
+    with pytest.raises(RunError, match="iou_threshold"):
+        run_compiled(model, plan_of(model), case.feeds())
+
+
+# Between other nodes
+
+
 def chain(*nodes: onnx.NodeProto, feeds: dict[str, np.ndarray]) -> Plan:
     """Nodes whose last output is y agree on the reference backend, interpreted and compiled."""
     inputs = [

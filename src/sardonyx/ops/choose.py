@@ -8,9 +8,11 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, as_array
 from sardonyx.ops.lowerings.choosing import COMPRESS, NON_ZERO
+from sardonyx.ops.lowerings.distinct import UNIQUE
 from sardonyx.ops.lowerings.gathering import REVERSE_SEQUENCE
 from sardonyx.ops.lowerings.generating import ONE_HOT, TRILU
 from sardonyx.ops.lowerings.sorting import TOP_K
+from sardonyx.ops.lowerings.suppression import NON_MAX_SUPPRESSION
 from sardonyx.ops.plain import data_decides, flops_per_input, move_all, move_first
 from sardonyx.sizes import Size
 
@@ -117,8 +119,15 @@ OPERATORS = (
     Operator("TopK", "opaque", top_k, None, flops_per_input(1), TOP_K),
     Operator("NonZero", "opaque", non_zero, None, flops_per_input(1), NON_ZERO),
     Operator("Compress", "opaque", compress, None, move_all, COMPRESS),
-    Operator("Unique", "opaque", unique, cost=flops_per_input(1)),
-    Operator("NonMaxSuppression", "opaque", non_max_suppression, cost=data_decides),
+    Operator("Unique", "opaque", unique, None, flops_per_input(1), UNIQUE),
+    Operator(
+        "NonMaxSuppression",
+        "opaque",
+        non_max_suppression,
+        None,
+        data_decides,
+        NON_MAX_SUPPRESSION,
+    ),
     Operator("OneHot", "opaque", one_hot, None, move_first, ONE_HOT),
     Operator("ReverseSequence", "opaque", reverse_sequence, None, move_all, REVERSE_SEQUENCE),
     Operator("Trilu", "opaque", trilu, None, move_all, TRILU),
