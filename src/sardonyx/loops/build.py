@@ -42,7 +42,7 @@ from sardonyx.loops.nodes import (
     const,
 )
 from sardonyx.loops.operations import INTEGERS, NARROW, NARROW_INTEGERS
-from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, is_variable, symbols_of
+from sardonyx.loops.walk import SIGNED_VARIABLE, VARIABLE, expressions, is_variable, symbols_of
 from sardonyx.sizes import Size, at_least, max_of, product, symbol, symbols
 
 PARALLEL_GRAIN = 16384  # elementary operations that are worth handing to another thread
@@ -175,8 +175,9 @@ class Builder:
         return None
 
     def reset(self) -> None:
-        """Forget the statements, keep the buffers."""
-        self._blocks, self.scopes, self._kinds = [[]], [{}], self._kinds[:1]
+        """Forget the statements, keep the buffers and the checks that depend on sizes alone."""
+        checks = [one for one in self._blocks[0] if _checks_sizes(one)]
+        self._blocks, self.scopes, self._kinds = [checks], [{}], self._kinds[:1]
 
     def local(self, value: Expr) -> Var:
         """A scalar that `set` changes."""
@@ -339,3 +340,11 @@ class Builder:
             self._blocks.pop()
             self._kinds.pop()
             self.scopes.pop()
+
+
+def _checks_sizes(statement: Statement) -> bool:
+    """Whether a statement only fails, and only for sizes."""
+    if not isinstance(statement, If) or not all(isinstance(one, Fail) for one in statement.then):
+        return False
+    parts = [one for part in (statement, *statement.then) for one in expressions(part)]
+    return not any(isinstance(one, (Load, Var)) for one in parts)
