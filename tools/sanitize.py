@@ -90,10 +90,13 @@ class Blocks:
 
 
 def place_apart(layout: Any, pointers: Any) -> Blocks:
-    """Every tensor of the arena in a block of its own."""
+    """Every slot of the arena in a block of its own."""
     blocks = Blocks()
-    for tensor, _, size in layout.offsets:
-        pointers[tensor] = blocks.take(size)
+    taken: dict[int, int] = {}
+    for tensor, slot, _, size in layout.offsets:
+        if slot not in taken:  # tensors that follow each other in place share one
+            taken[slot] = blocks.take(size)
+        pointers[tensor] = taken[slot]
     return blocks
 
 

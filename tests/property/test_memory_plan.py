@@ -113,7 +113,7 @@ def filled(layout: Layout, pointers: Any) -> np.ndarray[Any, Any]:
     """An arena of garbage, with the tensors where the layout has them."""
     memory = np.full(layout.arena_bytes + ALIGNMENT, GARBAGE, np.uint8)
     base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-    for tensor, offset, _ in layout.offsets:
+    for tensor, _, offset, _ in layout.offsets:
         pointers[tensor] = base + offset
     return memory
 
@@ -133,8 +133,8 @@ def run_spoiling(native: NativeModel, feeds: list[Any]) -> list[Any]:
     address = ctypes.byref(run)
     for step in range(len(plan.steps)):
         assert native.main(address, pointers, sizes, step, step + 1, None, None) == 0
-        for tensor, _, size in layout.offsets:
-            if plan.slots[plan.tensors[tensor].place.number].last == step:
+        for tensor, slot, _, size in layout.offsets:
+            if plan.slots[slot].last == step:
                 ctypes.memset(pointers[tensor], GARBAGE, size)
     assert arena is not None
     results = dict(zip(plan.inputs, held, strict=True)) | made

@@ -96,7 +96,7 @@ def _inferred(call: Call, shape: Shape | None, result: Sequence[Size], hole: int
     count, known = product(left), product(others)
     if isinstance(count, int) and isinstance(known, int) and not (known and count % known == 0):
         if count == 0 and known == 0:
-            return 0  # numpy refuses this; torch and onnxruntime put 0 here
+            call.fail(f"any size would do for the -1 at {hole}, beside a size of 0")
         call.fail(f"{product(shape)} elements do not divide into {known} for the -1 at {hole}")
     if known == 0:
         return call.fresh(hole)

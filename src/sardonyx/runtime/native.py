@@ -15,8 +15,8 @@ import ctypes
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -93,7 +93,7 @@ class Layout:
     """What follows from sizes, for one phase: the arena, and the shapes of what it gives."""
 
     arena_bytes: int
-    offsets: tuple[tuple[int, int, int], ...]  # tensor, offset, bytes
+    offsets: tuple[tuple[int, int, int, int], ...]  # tensor, slot, offset, bytes
     outputs: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]  # tensor, shape, type
     output_bytes: int
     largest: (
@@ -251,7 +251,7 @@ class NativeModel:
         size_of = {slot: span[0] for slot, span in zip(slots, spans, strict=True)}
         bytes_of.update((n, size_of[plan.tensors[n].place.number]) for n in phase.slots)
         numbers = [(n, plan.tensors[n].place.number) for n in phase.slots]
-        offsets = tuple((n, offset_of[slot], size_of[slot]) for n, slot in numbers)
+        offsets = tuple((n, slot, offset_of[slot], size_of[slot]) for n, slot in numbers)
         return Layout(placed.bytes, offsets, outputs, size, self._writer_of(phase, bytes_of))
 
     def _output_shape(self, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
@@ -492,7 +492,7 @@ def place_tensors(layout: Layout, pointers: Any) -> Array:
     """An arena, and pointers to where the tensors lie in it."""
     memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
     base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-    for tensor, offset, _ in layout.offsets:
+    for tensor, _, offset, _ in layout.offsets:
         pointers[tensor] = base + offset
     return memory
 
@@ -545,7 +545,19 @@ def _phases(plan: Plan) -> tuple[Phase, ...]:
             found.append(Phase(number, number + 1, (), (), step))
             first = number + 1
     close(len(plan.steps))
-    return tuple(found)
+    return tuple(_with_empty_outputs(plan, found, seen))
+
+
+def _with_empty_outputs(plan: Plan, phases: list[Phase], seen: set[int]) -> Iterator[Phase]:
+    """Answers that can have no elements are written by no kernel, and must be there all the same."""
+    missing = tuple(
+        n
+        for n in dict.fromkeys(plan.outputs)
+        if plan.tensors[n].place.kind == "output" and n not in seen
+    )
+    last = max((n for n, phase in enumerate(phases) if phase.host is None), default=-1)
+    for number, phase in enumerate(phases):
+        yield replace(phase, outputs=phase.outputs + missing) if number == last else phase
 
 
 def _bound_by(plan: Plan, symbols: Mapping[str, int]) -> tuple[tuple[int, int, int], ...]:
