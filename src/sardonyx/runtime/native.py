@@ -16,6 +16,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -236,16 +237,16 @@ class NativeModel:
         values = {name: size for name, size in zip(plan.symbols, sizes, strict=True) if size >= 0}
         # Tensors that follow each other in place share a slot.
         slots = list(dict.fromkeys(plan.tensors[n].place.number for n in phase.slots))
-        spans = [
-            (evaluate(plan.slots[s].bytes, values), plan.slots[s].first, plan.slots[s].last)
-            for s in slots
-        ]
-        placed = place_slots(spans)
-        offset_of = dict(zip(slots, placed.offsets, strict=True))
         outputs = tuple(
             (number, self._output_shape(number, values), _numpy_type(plan.tensors[number]))
             for number in phase.outputs
         )
+        spans = []
+        for slot in (plan.slots[number] for number in slots):
+            with self._naming(slot.first):
+                spans.append((evaluate(slot.bytes, values), slot.first, slot.last))
+        placed = place_slots(spans)
+        offset_of = dict(zip(slots, placed.offsets, strict=True))
         bytes_of = {n: math.prod(shape) * dtype.itemsize for n, shape, dtype in outputs}
         size = sum(bytes_of.values())
         size_of = {slot: span[0] for slot, span in zip(slots, spans, strict=True)}
@@ -256,7 +257,8 @@ class NativeModel:
 
     def _output_shape(self, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
         tensor = self.plan.tensors[number]
-        shape = _shape(tensor, values)
+        with self._naming(self._first_step(number)):
+            shape = _shape(tensor, values)
         if any(size < 0 for size in shape):
             raise RunError(
                 f"it would have the shape {list(shape)} for these inputs",
@@ -265,6 +267,23 @@ class NativeModel:
                 hint="The inputs are too small for the model.",
             )
         return shape
+
+    def _first_step(self, tensor: int) -> int | None:
+        """The step that touches a tensor first."""
+        for number, step in enumerate(self.plan.steps):
+            if isinstance(step, Step) and tensor in step.tensors:
+                return number
+        return None
+
+    @contextmanager
+    def _naming(self, number: int | None) -> Iterator[None]:
+        """Sizes that contradict each other are the error of the nodes that ask for them."""
+        try:
+            yield
+        except ShapeError as error:
+            step = None if number is None else self.plan.steps[number]
+            where = self.nodes_of(step) if isinstance(step, Step) else error.where
+            raise RunError(error.message, where=where, hint=error.hint) from error
 
     def _writer_of(self, phase: Phase, bytes_of: Mapping[int, int]) -> str:
         """The nodes of the step that first touches the largest tensor of a phase."""
