@@ -411,6 +411,24 @@ def test_a_function_of_another_opset_runs_on_the_reference_backend() -> None:
         close(got, want, "session")
 
 
+def test_functions_that_grow_without_end_are_not_inlined() -> None:
+    chain = "".join(
+        f'<opset_import: ["" : 18, "own" : 1], domain: "own">\n'
+        f"f{i} (u) => (v) {{ w = own.f{i - 1}(u)  v = own.f{i - 1}(w) }}\n"
+        for i in range(1, 13)
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+    g (float[N] x) => (float[N] y, float[N] z) {{ y = own.f12(x)  z = Exp(x) }}
+    <opset_import: ["" : 18], domain: "own">
+    f0 (u) => (v) {{ v = Neg(u) }}
+    {chain}"""
+    session = sx.Session(model_of(text))
+    placed = {p.op: p.backend for p in session.placement}
+    assert placed["f12"] == "reference"
+    assert placed["Exp"] == "native"
+    np.testing.assert_array_equal(session.run(["y"], {"x": X})[0], X)
+
+
 def test_operators_are_compiled_by_their_definition() -> None:
     text = "g (int64 n) => (float[k] a, float[k] b) { a = HannWindow(n)  b = HammingWindow<periodic = 0>(n) }"
     session = sx.Session(model_of(text), fallback="refuse")

@@ -7,6 +7,7 @@ expanded.origins[node]            # the nodes of the given model that a node com
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -28,6 +29,7 @@ FunctionKey: TypeAlias = tuple[str, str, str]
 
 MARK = "sardonyx.node."  # metadata of a node's copy, followed by the number of the node
 DOMAIN = "sardonyx.operators"  # of functions that stand for operators
+MAX_WORK = 1 << 22  # copies of a node, squared: each must find a name that the others do not have
 STAGES = 4  # operators that are defined by operators that are defined by others, and so on
 
 
@@ -57,7 +59,14 @@ def expand(model: ir.Model, shapes: Shapes) -> Expanded:
     same = Expanded(model, shapes, {node: (node,) for node in nodes})
     if not model.functions and not any(_operators(model.graph, model.opset_imports)):
         return same
+    if not _is_affordable(model):
+        return same
     copy = model.clone()
+    for function in copy.functions.values():
+        for number, node in enumerate(function):
+            node.name = (
+                node.name or f"{node.op_type}_{number}"
+            )  # else the inliner gives all one name
     for number, node in enumerate(nodes_of_model(copy)):
         node.metadata_props[f"{MARK}{number}"] = ""
     try:
@@ -88,6 +97,35 @@ def _inline(model: ir.Model, may: Callable[[ir.Function], bool]) -> bool:
 
 
 # The model's own functions
+
+
+def _is_affordable(model: ir.Model) -> bool:
+    """Whether inlining ends soon: a chain of functions that call the last one twice grows without end."""
+    calls = {
+        key: Counter(n.op_identifier() for n in function.all_nodes() if _calls(model, n))
+        for key, function in model.functions.items()
+    }
+    order: dict[FunctionKey, None] = {}  # those that are called before those that call them
+
+    def visit(key: FunctionKey) -> None:
+        if key not in order:
+            for called in calls[key]:
+                visit(called)
+            order[key] = None
+
+    for key in calls:
+        visit(key)
+    times = Counter(n.op_identifier() for n in model.graph.all_nodes() if _calls(model, n))
+    work = 0
+    for key in reversed(order):
+        work += times[key] ** 2 * len(model.functions[key])
+        for called, count in calls[key].items():
+            times[called] += times[key] * count
+    return work <= MAX_WORK
+
+
+def _calls(model: ir.Model, node: ir.Node) -> bool:
+    return node.op_identifier() in model.functions
 
 
 def _may_inline(model: ir.Model) -> Callable[[ir.Function], bool]:
