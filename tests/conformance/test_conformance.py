@@ -9,6 +9,8 @@ import pytest
 
 from sardonyx.comparison.conformance import KINDS, Conformance, load_cases, run_cases
 
+pytestmark = pytest.mark.timeout(1800)  # two thousand models are compiled
+
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 COUNTS = {"node": 1884, "simple": 23, "pytorch-converted": 82, "pytorch-operator": 35, "real": 9}
 
