@@ -10,6 +10,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.cuts import pad_plan, slice_length, slice_plan, slice_range
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values
+from sardonyx.ops.lowerings.centering import CENTER_CROP_PAD
 from sardonyx.ops.lowerings.padding import PAD
 from sardonyx.ops.lowerings.slicing import CONCAT, SLICE, SPLIT
 from sardonyx.ops.plain import move_all, move_first, move_taken
@@ -198,5 +199,5 @@ OPERATORS = (
     Operator("Split", "view", split, None, move_first, SPLIT),
     Operator("Slice", "view", slice_, slice_values, move_taken, SLICE),
     Operator("Pad", "opaque", pad, None, move_first, PAD),
-    Operator("CenterCropPad", "opaque", center_crop_pad, cost=move_first),
+    Operator("CenterCropPad", "opaque", center_crop_pad, None, move_first, CENTER_CROP_PAD),
 )

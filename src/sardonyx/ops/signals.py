@@ -10,6 +10,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
+from sardonyx.ops.lowerings.spectra import STFT, WINDOWS
 from sardonyx.ops.plain import data_decides
 from sardonyx.sizes import Size
 
@@ -118,9 +119,10 @@ def window_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 OPERATORS = (
     Operator("DFT", "opaque", dft, cost=data_decides),
-    Operator("STFT", "opaque", stft, cost=data_decides),
-    Operator("HannWindow", "opaque", window, cost=window_cost),
-    Operator("HammingWindow", "opaque", window, cost=window_cost),
-    Operator("BlackmanWindow", "opaque", window, cost=window_cost),
+    Operator("STFT", "opaque", stft, None, data_decides, STFT),
+    *(
+        Operator(name, "opaque", window, None, window_cost, lowering)
+        for name, lowering in WINDOWS.items()
+    ),
     Operator("MelWeightMatrix", "opaque", mel_weights, cost=window_cost),
 )

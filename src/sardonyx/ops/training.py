@@ -10,6 +10,8 @@ from sardonyx.ops.costs import Cost, moved, total
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts
 from sardonyx.ops.lowerings import losses
+from sardonyx.ops.lowerings.determinants import DET
+from sardonyx.ops.lowerings.optimizers import OPTIMIZERS
 from sardonyx.ops.plain import flops_per_input
 
 __all__ = ["OPERATORS"]
@@ -101,13 +103,18 @@ OPERATORS = (
         flops_per_input(6),
         losses.SOFTMAX_CROSS_ENTROPY,
     ),
-    Operator("Det", "opaque", determinant, cost=determinant_cost),
-    Operator(
-        "Adagrad", "opaque", partial(update, 1), cost=partial(update_cost, 7), domain=TRAINING
-    ),
-    Operator("Adam", "opaque", partial(update, 2), cost=partial(update_cost, 6), domain=TRAINING),
-    Operator(
-        "Momentum", "opaque", partial(update, 1), cost=partial(update_cost, 4), domain=TRAINING
+    Operator("Det", "opaque", determinant, None, determinant_cost, DET),
+    *(
+        Operator(
+            name,
+            "opaque",
+            partial(update, states),
+            None,
+            partial(update_cost, flops),
+            OPTIMIZERS[name],
+            domain=TRAINING,
+        )
+        for name, states, flops in (("Adagrad", 1, 7), ("Adam", 2, 6), ("Momentum", 1, 4))
     ),
     Operator("Gradient", "opaque", gradient, domain=TRAINING),
 )

@@ -108,7 +108,7 @@ def window(call: Call, size: Array) -> Array:
     a, b, c = _COSINES[call.operator.name]
     values: Array = a - b * np.cos(angle) + c * np.cos(2 * angle)
     if period == 0:
-        values = np.ones(1)  # a symmetric window of one element is its own centre
+        values = np.ones(count)  # a symmetric window of one element is its own centre
     return values.astype(numpy_dtype(call.attr("output_datatype", 1)))
 
 
