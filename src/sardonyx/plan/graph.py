@@ -354,9 +354,9 @@ def late_sizes(graph: Graph) -> dict[ir.Node, str]:
                 if work.within is None:
                     seen |= names
                 elif not names <= seen - counters:
-                    found[work.within] = (
-                        f"inside of it, {describe(work.node)}: its size is not known before the loop or branch"
-                    )
+                    where = f"inside of it, {describe(work.node)}"
+                    reason = f"{where}: its size is not known before the loop or branch"
+                    found.setdefault(work.within, reason)
     return found
 
 
