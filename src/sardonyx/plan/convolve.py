@@ -9,6 +9,7 @@ convolution of stride 1 over the input:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 
@@ -36,6 +37,8 @@ from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, W
 from sardonyx.sizes import Size, product, symbol
 
 __all__ = ["write_convolution", "write_transposed"]
+
+MAX_PHASES = 64  # of a transposed convolution: each is a kernel to compile
 
 
 @dataclass(frozen=True)
@@ -93,15 +96,18 @@ def write_transposed(writer: Writer, group: Group, target: Target) -> Written | 
     case = _case(writer, group, target, lowering.describe(writer.site(group)), transposed=True)
     if case is None or any(dilation != 1 for dilation in case.window.dilations):
         return None
+    strides = case.window.strides
+    if any(s > k for s, k in zip(strides, case.window.kernel, strict=True)):
+        return None  # there are outputs that no tap reaches
+    if math.prod(strides) > MAX_PHASES:
+        return None
     spatial = graph.shape(group.root.node.outputs[0])[2:]
     axes = [
         _phases(kernel, stride, begin, size)
         for kernel, stride, begin, size in zip(
-            case.window.kernel, case.window.strides, case.pads, spatial, strict=True
+            case.window.kernel, strides, case.pads, spatial, strict=True
         )
     ]
-    if any(not phase.taps for phases in axes for phase in phases):
-        return None  # outputs that no tap reaches
     kernels = []
     for phases in combinations(*axes):
         each = Writer(graph, writer.stored, writer.orders)
@@ -125,7 +131,7 @@ def _phases(kernel: int, stride: int, begin: int, size: Size) -> list[Phase]:
     for first in range(stride):
         taps = [tap for tap in range(kernel) if (first + begin - tap) % stride == 0]
         taps.reverse()  # by the input that they read
-        offset = (first + begin - taps[0]) // stride if taps else 0
+        offset = (first + begin - taps[0]) // stride
         count = (size - first + stride - 1) // stride
         found.append(Phase(first, stride, count, offset, tuple(taps)))
     return found
