@@ -15,7 +15,14 @@ from sardonyx.loops.nodes import Dtype, Expr
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
-from sardonyx.ops.lowering import Convolution, Nest, Position, Site, loop_dtype
+from sardonyx.ops.lowering import (
+    Convolution,
+    Nest,
+    Position,
+    Site,
+    TransposedConvolution,
+    loop_dtype,
+)
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.sizes import Size, evaluate
 
@@ -33,7 +40,8 @@ def agree_channels_last(case: Case) -> None:
     operator = find_operator("", node.op_type, case.opset)
     assert operator is not None
     lowering = operator.lower
-    nest = lowering.nest if isinstance(lowering, Convolution) else lowering
+    own = isinstance(lowering, (Convolution, TransposedConvolution))
+    nest = lowering.nest if own else lowering
     assert isinstance(nest, Nest)
 
     b, memory = Builder(), []
