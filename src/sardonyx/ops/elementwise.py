@@ -250,7 +250,10 @@ OPERATORS = (
         )
         for name in MANY_INPUTS
     ),
-    Operator("PRelu", "pointwise", prelu, None, flops_per_output(2), pointwise.PRELU),
+    Operator("PRelu", "pointwise", prelu, None, flops_per_output(2), pointwise.PRELU, since=7),
+    Operator(
+        "PRelu", "pointwise", prelu, None, flops_per_output(2), pointwise.PRELU_BEFORE_7, until=6
+    ),
     Operator("SwiGLU", "pointwise", equal_shapes, None, flops_per_output(5), pointwise.SWIGLU),
     Operator("Cast", "pointwise", cast, cast_values, flops_per_output(1), pointwise.CAST),
     Operator("CastLike", "pointwise", cast_like, cast_values, flops_per_output(1), pointwise.CAST),

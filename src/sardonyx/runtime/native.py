@@ -54,7 +54,7 @@ Array = npt.NDArray[Any]
 
 MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
 MAX_NAMED = 4  # nodes of a fused kernel that an error names
-CANCELLED, DEADLINE = 1, 2  # of abi.h
+CANCELLED, DEADLINE, PAUSED = 1, 2, 6  # of abi.h
 
 
 class Run(ctypes.Structure):
@@ -63,9 +63,11 @@ class Run(ctypes.Structure):
     _fields_ = (
         ("parallel", ctypes.c_void_p),
         ("allocate", ctypes.c_void_p),
+        ("look", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),
         ("memory", ctypes.c_void_p),
         ("deadline", ctypes.c_int64),
+        ("since", ctypes.c_int64),
         ("budget", ctypes.c_int64),
         ("threads", ctypes.c_int32),
         ("stop", ctypes.c_int32),
@@ -217,6 +219,7 @@ class NativeModel:
         """Give a run its threads."""
         run.parallel = self._pool.parallel_address
         run.allocate = self._pool.allocate_address
+        run.look = self._pool.look_address
         run.pool = self._pool.handle
         run.threads = self._threads
         run.budget = -1
@@ -400,9 +403,12 @@ class _Memory:
         clock, times = (None, None) if trace is None else (trace.clock, trace.times)
         first, end = phase.first, phase.end
         try:
-            failed = model.main(
-                self._run_pointer, self._pointers, self._sizes, first, end, clock, times
-            )
+            failed = PAUSED
+            while failed == PAUSED:  # between two turns the interpreter looks for signals
+                failed = model.main(
+                    self._run_pointer, self._pointers, self._sizes, first, end, clock, times
+                )
+                first = run.step
         finally:
             if watch is not None:
                 watch()
@@ -410,7 +416,7 @@ class _Memory:
             guard.release(held)
             raise model.failure(run)
         if trace is not None:
-            trace.native(first, end)
+            trace.native(phase.first, end)
         return held
 
     def _place(self, number: int, layout: Layout) -> None:

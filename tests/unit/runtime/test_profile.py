@@ -26,17 +26,15 @@ def steps_of(profile: Profile) -> list[list[str]]:
     return [[node.op for node in step.nodes] for step in profile.steps]
 
 
-@pytest.mark.skip(reason="written for an earlier plan: to be brought up to date")
 def test_every_step_has_its_nodes_its_work_and_its_bytes() -> None:
     profile = sx.Session(model("attention")).profile(SENTENCES, runs=3, warmup=0)
-    assert steps_of(profile) == [["Transpose", "MatMul"], ["Softmax"], ["MatMul"]]
+    assert steps_of(profile) == [["Transpose", "MatMul", "Softmax", "MatMul"]]
     assert dict(profile.sizes) == {"batch": 2, "seq": 24}
-    first, second, third = profile.steps
-    assert first.kernel.startswith("product")
-    assert first.flops == third.flops == 2 * 2 * 24 * 24 * 16
-    x, scores = 4 * 2 * 24 * 16, 4 * 2 * 24 * 24
-    assert [step.bytes for step in profile.steps] == [x + scores, 2 * scores, scores + x + x]
-    assert second.backend == "native"
+    (step,) = profile.steps
+    assert (step.kernel, step.backend) == ("attention", "native")
+    assert step.flops is not None
+    assert step.flops > 2 * (2 * 2 * 24 * 24 * 16), "two products, and the softmax between them"
+    assert step.bytes == 2 * (4 * 2 * 24 * 16), "x and y; the scores never reach memory"
 
 
 def test_steps_follow_each_other_within_a_run() -> None:
@@ -60,13 +58,13 @@ def test_of_a_table_only_what_is_looked_up_counts() -> None:
     assert gather.bytes == 2 * 8 * 4 + 2 * 8 + 2 * 8 * 4
 
 
-@pytest.mark.skip(reason="written for an earlier plan: to be brought up to date")
 def test_nodes_on_the_reference_backend_and_sizes_that_data_decide_are_in_it() -> None:
     profile = sx.Session(model("mixed")).profile({"x": np.array([1, 1, 2], np.float32)}, runs=2)
     by_op = {node.op: step for step in profile.steps for node in step.nodes}
     assert by_op["Mul"].backend == by_op["Exp"].backend == "native"
     assert by_op["Cast"].backend == "reference"
-    assert by_op["Exp"].bytes == 2 * (2 * 4), "two different values are left"
+    assert [step.backend for step in profile.steps].count("sizes") == 1
+    assert list(dict(profile.sizes).values()) == [3, 2], "two different values are left"
 
 
 def test_a_model_that_is_not_compiled_is_timed_node_by_node(

@@ -22,6 +22,7 @@ __all__ = [
     "CAST",
     "CLIP",
     "PRELU",
+    "PRELU_BEFORE_7",
     "SWIGLU",
     "UNARY",
     "VARIADIC",
@@ -260,6 +261,16 @@ def _prelu(site: Site, v: Expr, slope: Expr) -> Expr:
     return where(v < 0, v * slope, v)
 
 
+def _prelu_before_7(site: Site, position: Position) -> Expr:
+    """A slope of rank 1 runs over the channels."""
+    shape, slope = site.shape(0), site.shape(1)
+    if len(slope) != 1 or product(slope) == 1:
+        return _prelu(site, site.broadcast(0, position), site.broadcast(1, position))
+    axis = min(1, len(shape) - 1)
+    at = site.spread(slope, position[axis : axis + 1], shape[axis : axis + 1])
+    return _prelu(site, site.operand(0, position), site.operand(1, at))
+
+
 _BINARY: dict[str, Callable[[Site, Expr, Expr], Expr]] = {
     "Add": _operation("add"),
     "And": _operation("and"),
@@ -347,4 +358,5 @@ CLIP = Element(_clip, pointwise=True)
 CAST = Element(_cast, pointwise=True, narrow=True)
 WHERE = Element(_where, pointwise=True)
 PRELU = broadcasting(_prelu)
+PRELU_BEFORE_7 = Element(_prelu_before_7, pointwise=True)
 SWIGLU = broadcasting(_swiglu, weight=8)

@@ -17,7 +17,8 @@ enum {
     SX_DEADLINE = 2,   /* `deadline` has passed */
     SX_BUDGET = 3,     /* a size that only data decides would break the byte budget */
     SX_NO_MEMORY = 4,
-    SX_VALUE = 5       /* a value that has no answer: `reason` says which rule, `a` and `b` the values */
+    SX_VALUE = 5,      /* a value that has no answer: `reason` says which rule, `a` and `b` the values */
+    SX_PAUSED = 6      /* no error: the caller may look after its own affairs, then goes on at `step` */
 };
 
 typedef struct sx_run sx_run;
@@ -30,14 +31,17 @@ struct sx_run {
     void (*parallel)(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg);
     /* Memory for a buffer whose size only data decides; NULL after `error` has been set. */
     void *(*allocate)(sx_run *run, int64_t bytes);
+    /* Between two steps: SX_OK to go on, SX_PAUSED, or why the run must end. */
+    int32_t (*look)(sx_run *run);
     void *pool;         /* of the host; kernels do not look inside */
     void *memory;       /* of the host: what `allocate` handed out */
     int64_t deadline;   /* nanoseconds of CLOCK_MONOTONIC; 0 is none */
+    int64_t since;      /* of the host: when `look` was first called since `sx_main` began; 0 is not yet */
     int64_t budget;     /* bytes that `allocate` may still hand out; negative is no bound */
     int32_t threads;    /* how many threads may work on this run */
     int32_t stop;       /* SX_OK, SX_CANCELLED or SX_DEADLINE; written from any thread, read with __atomic_load_n */
     int32_t error;      /* the first error, SX_OK if none */
-    int32_t step;       /* which step of the plan failed */
+    int32_t step;       /* which step of the plan failed, or comes next */
     int32_t reason;     /* which check of that step */
     uint32_t mode;      /* of the host: the caller's floating-point mode, between sx_enter and sx_leave */
     int64_t a, b;       /* the value and the limit, where there are any */

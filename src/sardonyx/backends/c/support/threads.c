@@ -33,8 +33,16 @@ enum {
     STACK = 1 << 20,
     PAUSES_A_LOOK = 32,   /* pauses between two looks at the clock */
     WAKES_AT_ONCE = 2,    /* a thread wakes two, each of these two more */
-    COARSE_TICK = 10 * 1000 * 1000
+    COARSE_TICK = 10 * 1000 * 1000,
+    PAUSE_AFTER = 50 * 1000 * 1000
 };
+
+/* A third of the price, and behind the exact clock by no more than a tick of the kernel. */
+#ifdef CLOCK_MONOTONIC_COARSE
+#define COARSE CLOCK_MONOTONIC_COARSE
+#else
+#define COARSE CLOCK_MONOTONIC
+#endif
 
 #define ACTIVE 0xfffu
 #define SEAT 0x1000u
@@ -118,13 +126,8 @@ static int64_t read_clock(clockid_t clock) {
 }
 
 static int is_past(int64_t deadline) {
-#ifdef CLOCK_MONOTONIC_COARSE
-    /* A third of the price, and behind the exact clock by no more than a tick of the kernel: far
-     * from the deadline it is enough. */
-    if (read_clock(CLOCK_MONOTONIC_COARSE) < deadline - COARSE_TICK)
-        return 0;
-#endif
-    return read_clock(CLOCK_MONOTONIC) >= deadline;
+    /* Far from the deadline the coarse clock is enough. */
+    return read_clock(COARSE) >= deadline - COARSE_TICK && read_clock(CLOCK_MONOTONIC) >= deadline;
 }
 
 static int must_stop(sx_run *run) {
@@ -135,6 +138,15 @@ static int must_stop(sx_run *run) {
         return 1;
     }
     return stop != SX_OK;
+}
+
+int32_t sx_look(sx_run *run) {
+    if (must_stop(run))
+        return __atomic_load_n(&run->stop, __ATOMIC_RELAXED);
+    int64_t now = read_clock(COARSE);
+    if (run->since == 0)
+        run->since = now;
+    return now - run->since < PAUSE_AFTER ? SX_OK : SX_PAUSED;
 }
 
 struct spin {

@@ -28,6 +28,9 @@ SX_EXPORT void sx_pool_destroy(sx_pool *pool);
  * that this call is made from. */
 SX_EXPORT void sx_parallel(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg);
 
+/* For sx_run.look: a run that takes longer than a moment pauses now and then. */
+SX_EXPORT int32_t sx_look(sx_run *run);
+
 /* For sx_run.allocate: aligned to 64 bytes, counted against run->budget. Any thread may call it. */
 SX_EXPORT void *sx_allocate(sx_run *run, int64_t bytes);
 
