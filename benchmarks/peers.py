@@ -303,7 +303,7 @@ def compare_memory(arguments: argparse.Namespace, console: Console) -> list[dict
             continue
         layout = native.layout_for([np.shape(work.feeds[port.name]) for port in session.inputs])
         plan = native.plan
-        bytes_of = {plan.tensors[n].place.number: size for n, _, size in layout.offsets}
+        bytes_of = {plan.tensors[n].place.number: size for n, _, _, size in layout.offsets}
         slots = [(size, plan.slots[n].first, plan.slots[n].last) for n, size in bytes_of.items()]
         least = most_alive(slots)  # several tensors may have one slot, one after the other
         share = layout.arena_bytes / least if least else 1.0

@@ -1,12 +1,14 @@
 """A compiled model in the cache: its plan, its library and its constants, laid out for mapping.
 
+    files     JSON: where the model's external data lies, if it has any
     plan      JSON: the plan, the ports, the placement, and which library and constants belong to it
     library   machine code, verified by content before it is loaded
     weights   every constant as its kernel wants it, mapped rather than read
 
 A model that lies in a file is found by that file's identity: device, inode, size, and the times of its
-last change. Opening it then reads neither the file nor the graph. A file that changed a moment ago
-might change again within the same tick of the clock, and is not trusted.
+last change. Opening it then reads neither the file nor the graph. Which files hold its external data
+is remembered, and their identities are part of its key. A file that changed a moment ago might change again
+within the same tick of the clock, and is not trusted.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
+from sardonyx.model.mapped import MappedFile
 from sardonyx.options import Environment
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
@@ -51,23 +54,30 @@ class Opened:
 
 def artifact_key(path: Path, environment: Environment, *options: object) -> str | None:
     """What a compiled form of this file is kept under; None where the file is too young to be known."""
+    identity = _identity(path)
+    if identity is None:
+        return None
+    cpu, toolchain = host_cpu(), find_toolchain(environment)
+    machine = (
+        cpu.name,
+        cpu.flags,
+        sorted(cpu.features),
+        cpu.lanes,
+    )  # a set has no order to rely on
+    return content_key(
+        "artifact", *map(repr, (identity, machine, toolchain.identity, _own_code(), options))
+    )
+
+
+def _identity(path: Path) -> tuple[int, int, int, int, int] | None:
+    """What changes with a file's content; None where there is no file, or one that is too young."""
     try:
-        status = path.stat()
+        now = path.stat()
     except OSError:
         return None
-    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) < SETTLED:
+    if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) < SETTLED:
         return None
-    identity = (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
-    cpu, toolchain = host_cpu(), find_toolchain(environment)
-    return content_key(
-        "artifact", *map(repr, (identity, cpu, toolchain.identity, _own_code(), options))
-    )
+    return now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_dev
 
 
 @lru_cache(maxsize=1)
@@ -88,14 +98,25 @@ def keep(
     placement: Sequence[Placement],
     inputs: Sequence[Port],
     outputs: Sequence[Port],
+    files: Sequence[MappedFile],
 ) -> bool:
-    """Put a compiled model into the cache; False where it needs more than a plan to run."""
+    """Put a compiled model into the cache; False where it needs more than a plan to run.
+
+    Args:
+        files: what the model was read from beside the file that the key is for.
+    """
     plain = all(port.dtype is not None and port.element is None for port in (*inputs, *outputs))
     asks_nodes = any(isinstance(step, ReferenceStep | SizeStep) for step in native.plan.steps)
-    if not plain or asks_nodes:
+    if not plain or asks_nodes or not all(map(_is_as_read, files)):
+        return False
+    if files:
+        paths = json.dumps([str(Path(file.path).absolute()) for file in files])
+        cache.put("files", key, lambda path: _write_text(path, paths))
+    whole = _whole_key(cache, key)
+    if whole is None:
         return False
     places, size = _places(native.constants)
-    cache.put("weights", key, lambda path: _write_constants(path, native.constants, places, size))
+    cache.put("weights", whole, lambda path: _write_constants(path, native.constants, places, size))
     contents = {
         "plan": plan_to_json(native.plan),
         "library": native.library.parent.name,
@@ -108,18 +129,17 @@ def keep(
         "outputs": [_port_as_json(port) for port in outputs],
     }
     text = json.dumps(contents, separators=(",", ":"))
-
-    def write(path: Path) -> None:
-        path.write_text(text, encoding="utf-8")
-
-    cache.put("plan", key, write)
+    cache.put("plan", whole, lambda path: _write_text(path, text))
     return True
 
 
 def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
     """The compiled model that was kept under this key; None where there is none."""
-    found = cache.find("plan", key)
-    weights = cache.find("weights", key)
+    whole = _whole_key(cache, key)
+    if whole is None:
+        return None
+    found = cache.find("plan", whole)
+    weights = cache.find("weights", whole)
     if found is None or weights is None:
         return None
     contents = json.loads(found.read_bytes())
@@ -136,6 +156,24 @@ def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
         tuple(map(_port_from_json, contents["inputs"])),
         tuple(map(_port_from_json, contents["outputs"])),
     )
+
+
+def _whole_key(cache: Cache, key: str) -> str | None:
+    """The key with the identities of the files of external data; None where one is gone or too young."""
+    found = cache.find("files", key)
+    if found is None:
+        return key
+    identities = [_identity(Path(path)) for path in json.loads(found.read_bytes())]
+    return None if None in identities else content_key("external", key, repr(identities))
+
+
+def _is_as_read(file: MappedFile) -> bool:
+    identity = _identity(Path(file.path))
+    return identity is not None and identity[: len(file.identity)] == file.identity
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _places(constants: Sequence[Array]) -> tuple[list[int], int]:

@@ -36,7 +36,7 @@ from sardonyx.runtime.private_folder import (
 
 __all__ = ["KINDS", "Cache", "KindUsage", "Usage", "content_key", "default_cache"]
 
-KINDS = ("object", "library", "weights", "plan", "timing")
+KINDS = ("object", "library", "weights", "plan", "files", "timing")
 
 _TRUSTED_BY_DATE = frozenset({"weights"})
 _LEFTOVER_SECONDS = 3600  # a writer that has not touched its file for so long is dead

@@ -20,6 +20,7 @@ from sardonyx.backends.reference import Value
 from sardonyx.errors import CacheError, InputError, ShapeError, ToolchainError, UnsupportedError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import FILES, Source, load, verify_files
+from sardonyx.model.mapped import MappedFile
 from sardonyx.model.opset import latest_opset, nearest_operator
 from sardonyx.model.save import to_proto
 from sardonyx.model.source import describe, source_line
@@ -176,9 +177,9 @@ class Session:
         )
         self.outputs = tuple(_output_port(v, shapes) for v in graph.outputs)
         self._placement = _place(model, planned, nodes, reason)
-        if self._native is not None and len(model.meta.get(FILES, ())) <= 1:
-            given = self._native
-            self._native = kept.keep(given, self._placement, self._ports, self.outputs)
+        if self._native is not None and not _uses_custom(model):
+            given, files = self._native, model.meta.get(FILES, ())
+            self._native = kept.keep(given, self._placement, self._ports, self.outputs, files)
             self._is_kept = self._native is not given
 
     @cached_property
@@ -373,10 +374,12 @@ class _Kept:
         self._threads = threads
         self._cache: Cache | None = None
         self._key: str | None = None
+        self._path: Path | None = None
         if isinstance(source, (str, os.PathLike)) and _is_file(source):
             environment = read_environment()
+            self._path = Path(source)
             try:
-                self._key = artifact_key(Path(source), environment, limits, declared_shapes)
+                self._key = artifact_key(self._path, environment, limits, declared_shapes)
                 self._cache = default_cache(environment)
             except (ToolchainError, CacheError):
                 self._key = None  # compiling will say why
@@ -392,11 +395,14 @@ class _Kept:
         placement: Sequence[Placement],
         inputs: Sequence[Port],
         outputs: Sequence[Port],
+        files: Sequence[MappedFile],
     ) -> NativeModel:
         """The model with its constants mapped from the cache, or as it is where that cannot be."""
         if self._cache is None or self._key is None:
             return native
-        keep(self._cache, self._key, native, placement, inputs, outputs)
+        others = [file for file in files if Path(file.path) != self._path]
+        if not keep(self._cache, self._key, native, placement, inputs, outputs, others):
+            return native
         opened = self.open()
         return native if opened is None else opened.native
 
@@ -429,6 +435,11 @@ def _check_operators(model: ir.Model) -> None:
             value=f"{node.domain}::{node.op_type}"[:250],
             hint=f"The nearest standard operator is {near}." if near else None,
         )
+
+
+def _uses_custom(model: ir.Model) -> bool:
+    """Whether what the model computes is not in its file alone: a user's function may change with every run."""
+    return any(find_custom(node.domain, node.op_type) for node in nodes_of_model(model))
 
 
 def _check_conflicts(shapes: Shapes) -> None:

@@ -80,7 +80,7 @@ def test_clear_as_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("clear", "--kind", "cats"), "object, library, weights, plan, timing"),
+        (("clear", "--kind", "cats"), "object, library, weights, plan, files, timing"),
         (("clear", "--older-than", "soon"), "As in: 30d"),
         (("clear", "--older-than", "30"), "As in: 30d"),
         (("clear", "--older-than", "-1d"), "As in: 30d"),
