@@ -3,7 +3,7 @@
     >>> path = build("random_forest")
     >>> session.run(None, example_inputs(rows=10_000))
 
-They need what only they need: pip install skl2onnx xgboost onnxmltools
+They need what only they need: pip install -e '.[trees]'
 """
 
 from __future__ import annotations

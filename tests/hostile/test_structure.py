@@ -231,7 +231,7 @@ CASES = {
         after(lambda m: m.opset_import.add(domain='', version=19)), StructureError, "the domain 'ai.onnx' is imported twice", "model", ""
     ),
     "domain imported under both names": Case(
-        after(lambda m: m.opset_import.add(domain='ai.onnx', version=20)), StructureError, "imported twice", "model", ""
+        after(lambda m: m.opset_import.add(domain='ai.onnx', version=19)), StructureError, "imported twice", "model", ""
     ),
     "no opset": Case(after(lambda m: m.ClearField("opset_import")), StructureError, "imports no opset", "model"),
     "ir_version 999": Case(after(lambda m: setattr(m, "ir_version", 999)), UnsupportedError, "IR version 999", "model", 999),

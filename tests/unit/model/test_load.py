@@ -244,3 +244,15 @@ def test_a_declared_size_of_minus_one_is_an_unknown_one() -> None:
         assert port.shape is not None
         assert not isinstance(port.shape[0], int)
         assert port.shape[1] == 3
+
+
+def test_a_domain_imported_twice_as_one_version_is_harmless() -> None:
+    """As skl2onnx and onnxmltools write it."""
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (float[n] y) { y = Neg (x) }'
+    )
+    proto.opset_import.add(domain="", version=17)
+    proto.opset_import.add(domain="ai.onnx", version=17)
+    session = sx.Session(proto.SerializeToString())
+    (y,) = session.run(None, {"x": np.ones(3, np.float32)})
+    assert y.tolist() == [-1.0, -1.0, -1.0]
