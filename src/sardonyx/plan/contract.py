@@ -12,6 +12,7 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Cast, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
+from sardonyx.plan.choice import choose
 from sardonyx.plan.group import Group
 from sardonyx.plan.plan import (
     BATCH,
@@ -67,7 +68,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         operand,
         packed,
         panel,
-        few,
+        choose(target, None, ("gemv" if few else "gemm",)),
         contraction.dtype,
         epilogue,
     )

@@ -19,6 +19,7 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, TransposedConvolution, Window
+from sardonyx.plan.choice import choose
 from sardonyx.plan.contract import complete
 from sardonyx.plan.group import Group
 from sardonyx.plan.layout import channels_last
@@ -86,7 +87,9 @@ def write_convolution(writer: Writer, group: Group, target: Target) -> Written |
     )
     out = graph.shape(group.root.node.outputs[0])
     phases = [Phase(0, 1, size, 0, ()) for size in out[2:]]
-    return _written(writer, group, case, case.window, case.pads, Packing(name, numbers), phases)
+    return _written(
+        writer, group, case, case.window, case.pads, Packing(name, numbers), phases, target
+    )
 
 
 def write_transposed(writer: Writer, group: Group, target: Target) -> Written | None:
@@ -111,18 +114,20 @@ def write_transposed(writer: Writer, group: Group, target: Target) -> Written | 
     kernels = []
     for phases in combinations(*axes):
         each = Writer(graph, writer.stored, writer.orders)
-        kernels.append(_write_phase(each, group, case, phases))
+        kernels.append(_write_phase(each, group, case, phases, target))
     return replace(kernels[0], more=tuple(kernels[1:]))
 
 
-def _write_phase(writer: Writer, group: Group, case: Case, phases: tuple[Phase, ...]) -> Written:
+def _write_phase(
+    writer: Writer, group: Group, case: Case, phases: tuple[Phase, ...], target: Target
+) -> Written:
     ones = (1,) * len(phases)
     window = Window(tuple(len(phase.taps) for phase in phases), ones, ones, (), case.window.groups)
     taps = tuple(number for phase in phases for number in (len(phase.taps), *phase.taps))
     name = "depthwise-transposed" if case.depthwise else "filters-transposed"
     numbers = (case.window.groups, case.panel, len(phases), *taps)
     pads = tuple(-phase.offset for phase in phases)
-    return _written(writer, group, case, window, pads, Packing(name, numbers), list(phases))
+    return _written(writer, group, case, window, pads, Packing(name, numbers), list(phases), target)
 
 
 def _phases(kernel: int, stride: int, begin: int, size: Size) -> list[Phase]:
@@ -174,6 +179,7 @@ def _written(
     pads: tuple[int, ...],
     packing: Packing,
     phases: list[Phase],
+    target: Target,
 ) -> Written:
     shape = writer.graph.shape(case.source)
     buffer = _channels_last_input(writer, case.source)
@@ -194,6 +200,7 @@ def _written(
         counts,
         case.stored,
         case.summed,
+        choose(target, None, ("depthwise" if case.depthwise else "direct",)),
         _epilogue(writer, group, case, phases),
     )
     return writer.done(complete(kernel, (*shape, *counts)))

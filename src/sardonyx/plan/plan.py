@@ -142,6 +142,14 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A kernel of the backend by its name, and why it was taken."""
+
+    variant: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProductKernel:
     """Batched matrix products, by a kernel of the backend.
 
@@ -150,7 +158,7 @@ class ProductKernel:
         b: None where a constant was packed beforehand: then its buffer is `packed`.
         packed: the buffer of the packed operand; scratch where it is packed by the kernel itself.
         panel: columns of a panel of the packed operand.
-        few_rows: the kernel is the one for few rows.
+        choice: which kernel of the backend, and why.
         epilogue: what happens to a row of sums: over the symbols BATCH, ROW, COLUMN and COUNT, and
             the array SUMS. Its buffers and symbols are those of the whole kernel.
     """
@@ -163,7 +171,7 @@ class ProductKernel:
     b: Matrix | None
     packed: int
     panel: int
-    few_rows: bool
+    choice: Choice
     dtype: Dtype
     epilogue: Kernel
 
@@ -184,6 +192,7 @@ class ConvolutionKernel:
         input, weights: buffers; the weights are packed constants.
         sizes, output_sizes: spatial sizes of the images.
         stored, dtype: the types of activations and weights, and of the sums.
+        choice: which kernel of the backend, and why.
         epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
     """
 
@@ -201,6 +210,7 @@ class ConvolutionKernel:
     output_sizes: tuple[Size, ...]
     stored: Dtype
     dtype: Dtype
+    choice: Choice
     epilogue: Kernel
 
     @property

@@ -134,14 +134,14 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         b=Packed(dtype=kernel.a.dtype) if kernel.b is None else operand(kernel.b),
         batch=extent(kernel.batch, name_of),
     )
-    template = gemv if kernel.few_rows else gemm
+    template = gemv if kernel.choice.variant == "gemv" else gemm
     return template("contract", spec, "store_row", isa)
 
 
 def variant_of(kernel: KernelSource) -> str:
     """Which template a contraction is printed by, for people; "" for plain loops."""
     if isinstance(kernel, ProductKernel):
-        return "gemv" if kernel.few_rows else "gemm panels"
+        return "gemv" if kernel.choice.variant == "gemv" else "gemm panels"
     if isinstance(kernel, ConvolutionKernel):
         if kernel.depthwise:
             return "depthwise"
