@@ -19,7 +19,6 @@ from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.backends.guard import Guard
 from sardonyx.errors import SardonyxError
 from sardonyx.model.opset import normal_domain
-from sardonyx.ops.call import Call
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.graph import Array
@@ -28,6 +27,7 @@ from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NativeModel, Placer
+from sardonyx.runtime.size_rules import size_rule
 from sardonyx.runtime.threads import Pool, process_pool
 
 __all__ = ["Instruments", "compile_native", "plan_native"]
@@ -92,16 +92,16 @@ def compile_native(
         for array, constant in zip(planned.constants, plan.constants, strict=True)
     ]
     versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
-    calls = {
-        step.node: Call(nodes[step.node], (), versions[normal_domain(nodes[step.node].domain)])
+    rules = {
+        step.node: size_rule(nodes[step.node], versions[normal_domain(nodes[step.node].domain)])
         for step in plan.steps
         if isinstance(step, SizeStep)
     }
     if instruments is None:
-        return NativeModel(plan, library, constants, process_pool(), threads, programs, calls)
+        return NativeModel(plan, library, constants, process_pool(), threads, programs, rules)
     constants = [array.copy() for array in constants]
     pool, place = instruments.pool, instruments.place
-    return NativeModel(plan, library, constants, pool, threads, programs, calls, place)
+    return NativeModel(plan, library, constants, pool, threads, programs, rules, place)
 
 
 def _laid_out(array: Array, constant: Constant) -> Array:

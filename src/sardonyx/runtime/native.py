@@ -19,19 +19,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
 from sardonyx.backends.guard import Guard
-from sardonyx.backends.reference import NodeProgram, Value
+from sardonyx.backends.values import Value
 from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError, ShapeError
 from sardonyx.loops.scalars import NUMPY_TYPES
-from sardonyx.ops import infer_node
-from sardonyx.ops.call import Call
-from sardonyx.ops.facts import Facts, facts_of_array
 from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import (
     BindStep,
@@ -46,11 +42,24 @@ from sardonyx.plan.plan import (
 )
 from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
-from sardonyx.sizes import evaluate, symbols
+from sardonyx.sizes import Size, evaluate, symbols
 
-__all__ = ["NUMPY_TYPES", "Array", "Layout", "NativeModel", "Placer", "Run"]
+__all__ = [
+    "NUMPY_TYPES",
+    "Array",
+    "Layout",
+    "NativeModel",
+    "Placer",
+    "Run",
+    "SizeRule",
+    "SizedInput",
+]
 
 Array = npt.NDArray[Any]
+SizedInput: TypeAlias = (
+    "tuple[int, tuple[int, ...]]"  # the number of its type in the standard, its shape
+)
+SizeRule: TypeAlias = "Callable[[Sequence[Array | SizedInput | None]], list[Sequence[Size]]]"
 
 MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
 MAX_NAMED = 4  # nodes of a fused kernel that an error names
@@ -78,6 +87,12 @@ class Run(ctypes.Structure):
         ("a", ctypes.c_int64),
         ("b", ctypes.c_int64),
     )
+
+
+class NodeProgram(Protocol):
+    """A node on the reference backend."""
+
+    def run(self, inputs: Sequence[Value], guard: Guard, /) -> list[Value]: ...
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,7 @@ class NativeModel:
         constants: the arrays of the plan's constants, in its order, contiguous.
         threads: how many threads one run may use.
         reference: what runs the nodes on the reference backend, by their number in the graph.
-        calls: the nodes whose shape rules are asked during a run, likewise.
+        rules: the shape rules that are asked during a run, likewise.
         place: gives the tensors of a layout their memory; what it returns keeps that alive.
     """
 
@@ -128,7 +143,7 @@ class NativeModel:
         pool: Pool,
         threads: int,
         reference: Mapping[int, NodeProgram] | None = None,
-        calls: Mapping[int, Call] | None = None,
+        rules: Mapping[int, SizeRule] | None = None,
         place: Placer | None = None,
     ) -> None:
         self.plan = plan
@@ -137,7 +152,7 @@ class NativeModel:
         self._pool = pool
         self._threads = threads
         self._reference = dict(reference or {})
-        self._calls = dict(calls or {})
+        self._rules = dict(rules or {})
         self.place = place or place_tensors
         self._library = ctypes.CDLL(str(library))
         self.main = self._library.sx_main
@@ -435,24 +450,18 @@ class _Memory:
         """Ask the node's shape rule for the sizes that its inputs' values decide."""
         model = self._model
         values = {n: s for n, s in zip(model.plan.symbols, sizes, strict=True) if s >= 0}
-        facts: list[Facts | None] = []
+        inputs: list[Array | SizedInput | None] = []
         for operand in step.inputs:
             if operand is None:
-                facts.append(None)
+                inputs.append(None)
             elif operand.tensor is not None:
-                facts.append(facts_of_array(np.asarray(self._read(operand.tensor, sizes))))
+                inputs.append(np.asarray(self._read(operand.tensor, sizes)))
             else:
                 shape = tuple(evaluate(dim, values) for dim in operand.shape)
-                facts.append(Facts("tensor", ir.DataType(operand.dtype), shape))
-        call = model._calls[step.node]
-        try:
-            outputs = infer_node(call.node, facts, call.version)
-        except ShapeError as error:
-            raise RunError(
-                error.message, where=error.where, source=error.source, hint=error.hint
-            ) from error
-        for planned, found in zip(step.outputs, outputs, strict=True):
-            for dim, size in zip(planned, found.shape or (), strict=True):
+                inputs.append((operand.dtype, shape))
+        shapes = model._rules[step.node](inputs)
+        for planned, found in zip(step.outputs, shapes, strict=True):
+            for dim, size in zip(planned, found, strict=True):
                 symbol = None if isinstance(dim, int) else dim.lone_symbol
                 if symbol is not None and isinstance(size, int) and size >= 0:
                     number = model._symbols.get(symbol)
