@@ -22,7 +22,8 @@ from sardonyx.errors import (
     SardonyxError,
     ShapeError,
 )
-from sardonyx.runtime.ports import Port, port_of
+from sardonyx.runtime.declared_ports import port_of
+from sardonyx.runtime.ports import Port
 from sardonyx.sizes import evaluate, parse, symbols
 
 __all__ = ["blame_sizes", "describe_feeds", "example_inputs", "input_ports"]

@@ -34,7 +34,7 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops import Cost, Facts, cost_of
 from sardonyx.passes.shapes import Shapes, infer_shapes
-from sardonyx.runtime.ports import port_of
+from sardonyx.runtime.declared_ports import port_of
 from sardonyx.sizes import Size, symbols
 
 __all__ = ["inspect"]

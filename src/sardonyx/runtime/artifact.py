@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  numpy knows bfloat16 by its name then
+import ml_dtypes
 import numpy as np
-import onnx_ir as ir
 
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
-from sardonyx.model.mapped import MappedFile
 from sardonyx.options import Environment
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
@@ -98,19 +97,20 @@ def keep(
     placement: Sequence[Placement],
     inputs: Sequence[Port],
     outputs: Sequence[Port],
-    files: Sequence[MappedFile],
+    files: Mapping[Path, tuple[int, int, int]],
 ) -> bool:
     """Put a compiled model into the cache; False where it needs more than a plan to run.
 
     Args:
-        files: what the model was read from beside the file that the key is for.
+        files: what the model was read from beside the file that the key is for: inode, size and time of the
+            last change as they were then.
     """
     plain = all(port.dtype is not None and port.element is None for port in (*inputs, *outputs))
     asks_nodes = any(isinstance(step, ReferenceStep | SizeStep) for step in native.plan.steps)
-    if not plain or asks_nodes or not all(map(_is_as_read, files)):
+    if not plain or asks_nodes or not all(starmap(_is_as_read, files.items())):
         return False
     if files:
-        paths = json.dumps([str(Path(file.path).absolute()) for file in files])
+        paths = json.dumps([str(path.absolute()) for path in files])
         cache.put("files", key, lambda path: _write_text(path, paths))
     whole = _whole_key(cache, key)
     if whole is None:
@@ -167,9 +167,9 @@ def _whole_key(cache: Cache, key: str) -> str | None:
     return None if None in identities else content_key("external", key, repr(identities))
 
 
-def _is_as_read(file: MappedFile) -> bool:
-    identity = _identity(Path(file.path))
-    return identity is not None and identity[: len(file.identity)] == file.identity
+def _is_as_read(path: Path, then: tuple[int, int, int]) -> bool:
+    identity = _identity(path)
+    return identity is not None and identity[: len(then)] == then
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -195,17 +195,21 @@ def _write_constants(
 
 
 def _constant(blob: Array, place: int, dtype: str, shape: Sequence[int]) -> Array:
-    kind = np.dtype(dtype)
+    kind = _dtype(dtype)
     count = int(np.prod(shape)) * kind.itemsize
     array: Array = blob[place : place + count].view(kind).reshape(shape)
     return array
 
 
+def _dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
 def _port_as_json(port: Port) -> list[Any]:
     assert port.dtype is not None
-    return [port.name, port.type, port.dtype.value, port.shape, port.optional]
+    return [port.name, port.type, port.dtype.name, port.shape, port.optional]
 
 
 def _port_from_json(entry: Sequence[Any]) -> Port:
     name, kind, dtype, shape, optional = entry
-    return Port(name, kind, ir.DataType(dtype), None if shape is None else tuple(shape), optional)
+    return Port(name, kind, _dtype(dtype), None if shape is None else tuple(shape), optional)

@@ -11,23 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
-import onnx_ir as ir
 
-from sardonyx.backends.reference import SparseTensor, Value
+from sardonyx.backends.values import SparseTensor, Value
 from sardonyx.errors import InputError
-from sardonyx.model.carried.maps import declared_type
 
-__all__ = ["Port", "check_feeds", "port_of"]
+__all__ = ["Port", "check_feeds"]
 
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output: `Port('x', 'tensor(float)', FLOAT, ('batch', 64))`."""
+    """One input or output: `Port('x', 'tensor(float)', dtype('float32'), ('batch', 64))`."""
 
     name: str
     type: str  # as onnxruntime writes it: tensor(float), seq(tensor(int64)), optional(…), map(…)
-    dtype: ir.DataType | None  # of a tensor
+    dtype: np.dtype[Any] | None  # of a tensor; strings are objects
     shape: tuple[int | str | None, ...] | None  # ints, symbols, None; None as a whole: rank unknown
     optional: bool = False  # has a default, or is of an optional type
     element: Port | None = None  # what a sequence or optional holds
@@ -40,53 +37,7 @@ class Port:
             if self.shape is None
             else ", ".join("?" if d is None else str(d) for d in self.shape)
         )
-        return f"{self.name}: {self.dtype.name.lower()}[{dims}]"
-
-
-def port_of(value: ir.Value, *, has_default: bool = False) -> Port:
-    """Describe a graph's input or output."""
-    kind = value.type
-    mapped = declared_type(value)
-    text = _proto_text(mapped) if mapped is not None else _type_text(kind)
-    dtype = kind.dtype if isinstance(kind, ir.TensorType | ir.SparseTensorType) else None
-    shape: tuple[int | str | None, ...] | None = None
-    if value.shape is not None:
-        shape = tuple(d if isinstance(d, int) else d.value for d in value.shape)
-    is_optional = has_default or isinstance(kind, ir.OptionalType)
-    name = value.name or ""
-    element = _element_of(name, kind) if mapped is None else None
-    return Port(name, text, dtype, shape, is_optional, element)
-
-
-def _element_of(name: str, kind: ir.TypeProtocol | None) -> Port | None:
-    if not isinstance(kind, ir.SequenceType | ir.OptionalType):
-        return None
-    inner = kind.elem_type
-    dtype = inner.dtype if isinstance(inner, ir.TensorType | ir.SparseTensorType) else None
-    label = f"{name}[…]" if isinstance(kind, ir.SequenceType) else name
-    return Port(label, _type_text(inner), dtype, None, element=_element_of(label, inner))
-
-
-def _type_text(kind: ir.TypeProtocol | None) -> str:
-    if isinstance(kind, ir.SequenceType):
-        return f"seq({_type_text(kind.elem_type)})"
-    if isinstance(kind, ir.OptionalType):
-        return f"optional({_type_text(kind.elem_type)})"
-    if isinstance(kind, ir.SparseTensorType):
-        return f"sparse_tensor({kind.dtype.name.lower()})"
-    return f"tensor({kind.dtype.name.lower()})" if kind is not None else "unknown"
-
-
-def _proto_text(kind: onnx.TypeProto) -> str:
-    which = kind.WhichOneof("value")
-    if which == "map_type":
-        key = ir.DataType(kind.map_type.key_type).name.lower()
-        return f"map({key},{_proto_text(kind.map_type.value_type)})"
-    if which == "sequence_type":
-        return f"seq({_proto_text(kind.sequence_type.elem_type)})"
-    if which == "optional_type":
-        return f"optional({_proto_text(kind.optional_type.elem_type)})"
-    return f"tensor({ir.DataType(kind.tensor_type.elem_type).name.lower()})"
+        return f"{self.name}: {self.type.partition('(')[2][:-1]}[{dims}]"
 
 
 def check_feeds(
@@ -160,15 +111,15 @@ def _as_array(port: Port, value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         raise InputError(f"it cannot be made an array: {error}", where=where) from None
-    if port.dtype == ir.DataType.STRING:
+    expected = port.dtype
+    if expected.kind == "O":
         if array.dtype.kind not in "OUST":
             raise InputError(
                 f"strings were expected, not {array.dtype}.", where=where, value=str(array.dtype)
             )
         return _strings(array, where)
-    expected = np.dtype(port.dtype.numpy())
     if not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array__"):
-        array = _typed(array, port.dtype, where)
+        array = _typed(array, expected, where)
     native = array.dtype.newbyteorder("=")
     if native != expected:
         raise InputError(
@@ -180,14 +131,14 @@ def _as_array(port: Port, value: Any) -> np.ndarray[Any, Any]:
     return array if array.dtype.isnative else array.astype(native)
 
 
-def _typed(array: np.ndarray[Any, Any], dtype: ir.DataType, where: str) -> np.ndarray[Any, Any]:
+def _typed(array: np.ndarray[Any, Any], dtype: np.dtype[Any], where: str) -> np.ndarray[Any, Any]:
     """Python numbers and lists have no type of their own: they take the input's, where it can hold them."""
-    whole = dtype.is_integer()
-    takes = "b" if dtype == ir.DataType.BOOL else "biu" if whole else "biuf"
+    whole = dtype.name.startswith(("int", "uint"))
+    takes = "b" if dtype.kind == "b" else "biu" if whole else "biuf"
     if array.size and array.dtype.kind not in takes:
         return array
     with np.errstate(over="ignore"):
-        typed = array.astype(dtype.numpy())
+        typed = array.astype(dtype)
     lost = typed.astype(array.dtype) != array if whole else np.isfinite(array) > np.isfinite(typed)
     if np.any(lost):
         raise InputError(f"{array[lost][0]} does not fit into {typed.dtype.name}.", where=where)

@@ -32,7 +32,7 @@ class Repeats:
     def __init__(self, native: NativeModel, ports: Sequence[Port]) -> None:
         self._native = native
         self._inputs = tuple(
-            (port.name, np.dtype(port.dtype.numpy()), number)
+            (port.name, port.dtype, number)
             for port, number in zip(ports, native.plan.inputs, strict=True)
             if port.dtype is not None
         )

@@ -34,11 +34,12 @@ from sardonyx.plan.plan import PlannedNode
 from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.compiled import compile_native, is_native
+from sardonyx.runtime.declared_ports import port_of
 from sardonyx.runtime.machine import usable_cores, usable_memory
 from sardonyx.runtime.measure import clock_address
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.placement import Placement
-from sardonyx.runtime.ports import Port, check_feeds, port_of
+from sardonyx.runtime.ports import Port, check_feeds
 from sardonyx.runtime.profile import Profile
 from sardonyx.runtime.profiling import (
     Bill,
@@ -400,7 +401,7 @@ class _Kept:
         """The model with its constants mapped from the cache, or as it is where that cannot be."""
         if self._cache is None or self._key is None:
             return native
-        others = [file for file in files if Path(file.path) != self._path]
+        others = {Path(f.path): f.identity for f in files if Path(f.path) != self._path}
         if not keep(self._cache, self._key, native, placement, inputs, outputs, others):
             return native
         opened = self.open()
