@@ -1,0 +1,336 @@
+"""Convolution by Winograd's F(2×2, 3×3): four outputs for sixteen multiplications, where the plain way takes 36.
+
+    d   4×4 inputs of a tile        V = Bᵀ d B      1  0 -1  0        1  1  1  0         1    0    0
+    g   3×3 weights                 U = G g Gᵀ  B = 0  1  1  0    A = 0  1 -1 -1    G = 1/2  1/2  1/2
+    Y   2×2 outputs                 Y = Aᵀ M A      0 -1  1  0                          1/2 -1/2  1/2
+                                                    0  1  0 -1   (both transposed)       0    0    1
+
+    M[point][tile, filter] = sum over channels of V[point][tile, channel] · U[point][channel, filter]
+
+is sixteen products of matrices, one for each point of the 4×4, by the micro-kernel of `tile`: a tile of
+outputs is a row. U comes packed (`packing.pack_winograd`). A task takes some tiles and some filters:
+
+    for every block of channels
+        V of its tiles                          on the stack, for all points
+        for every point: product, added to M    on the stack
+    for every tile: Y, and an epilogue for each of its pixels
+
+A value that is not finite would spread to all of its tile (∞ − ∞), and a large one may overflow on the way.
+So wherever some Y is not finite, its panel of the tile is computed again, by the plain sum over taps
+and channels, from the plain weights that lie behind U: there the answer has the bits of `conv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sardonyx.backends.c.kernels.conv import ConvSpec
+from sardonyx.backends.c.kernels.isa import Isa, tile_of
+from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
+from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+
+POINTS = 16
+_CHANNELS = 128  # of a block, at most
+_FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too often; at most
+_STACK = 65536  # elements of V and M together: a quarter of a megabyte
+_TASK = 1 << 17  # multiplications worth a task of their own
+_TASKS = 16  # enough to share out evenly
+_PAD = 16  # elements between the tiles of V and M, so that they do not meet in the same lines of the cache
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """How the work is cut: `tiles` are those of the micro-kernel, each up to MR tiles of outputs."""
+
+    channels: int
+    panels: int
+    tiles: int
+
+
+def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
+    """C text of the convolution as a static function, as `conv.conv` gives it.
+
+    The kernel is 3×3, its strides and dilations are 1, it has one group, all is float32, and there are at least
+    as many channels as a vector has lanes.
+    """
+    window = spec.window
+    assert window.kernel == (3, 3)
+    assert {*window.strides, *window.dilations, spec.groups} == {1}
+    assert spec.a == spec.b == "f32"
+    assert spec.channels >= isa.lanes
+    family = TileFamily(name, isa, tile_of(isa), "f32")
+    counts = row_counts(_tiles_of_all(spec), family.tile.rows)
+    return f"""\
+{SUPPORT}
+{tile_functions(family, {*counts, 4})}
+struct {name}_job {{
+    const struct env *env;
+    const float *a, *b;
+    const int64_t *n;
+    int64_t row_blocks, column_blocks;
+}};
+
+static const float {name}_zeros[{spec.channels}];
+
+{_input(spec, family)}
+{_output(spec, family)}
+{_repair(spec, family)}
+{_tasks(spec, family, counts, epilogue)}
+{_launch(spec, family)}"""
+
+
+def _blocks(spec: ConvSpec, family: TileFamily) -> _Blocks:
+    """Blocks that fit the stack, and leave room in the second-level cache for U."""
+    tile = family.tile
+    parts = -(-spec.channels // _CHANNELS)
+    channels = -(-spec.channels // parts // 4) * 4
+    panels = min(_FILTERS[1] // tile.columns, -(-spec.filters // tile.columns))
+    width = POINTS * (channels + panels * tile.columns) + 2 * _PAD
+    return _Blocks(channels, panels, max(1, _STACK // width // tile.rows))
+
+
+def _tiles_of_all(spec: ConvSpec) -> Extent:
+    """Tiles of outputs of all images."""
+    sizes = (spec.images, *spec.window.output)
+    if all(isinstance(size, int) for size in sizes):
+        images, height, width = (size for size in sizes if isinstance(size, int))
+        return images * -(-height // 2) * -(-width // 2)
+    images, height, width = (f"(int64_t)({size})" for size in sizes)
+    return f"{images} * (({height} + 1) / 2) * (({width} + 1) / 2)"
+
+
+def _input(spec: ConvSpec, family: TileFamily) -> str:
+    """`<name>_input`: V of one tile and a block of channels; `<name>_patch`: the same at a border."""
+    name, block = family.name, _blocks(spec, family).channels
+    vector, load = f"{name}_a_v", f"{name}_a_load"
+    square = [(i, j) for i in range(4) for j in range(4)]
+    lines = [
+        f"const {vector} d{i}{j} = {load}(d + {i} * by_row + {j} * by_column + c);"
+        for i, j in square
+    ]
+    lines += _both_ways(vector, "d", "t", "v", _INPUT, 4)
+    lines += [f"*({name}_a_m *)(v + {(4 * i + j) * block} + c) = v{i}{j};" for i, j in square]
+    body = "\n        ".join(lines)
+    return f"""\
+/* The last vector may begin before the end of the one before: it stores the same again. */
+static inline void {name}_input(const float *d, int64_t by_row, int64_t by_column, int64_t count, float *v) {{
+    for (int64_t at = 0; at < count; at += {family.lanes}) {{
+        const int64_t c = sx_least(at, count - {family.lanes});
+        {body}
+    }}
+}}
+
+static __attribute__((noinline)) void {name}_patch(
+    const float *image, int64_t height, int64_t width, int64_t top, int64_t left, int64_t count, float *v) {{
+    float patch[{POINTS * block}];
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 4; j++) {{
+            float *to = patch + (4 * i + j) * {block};
+            if (((uint64_t)(top + i) < (uint64_t)height) & ((uint64_t)(left + j) < (uint64_t)width))
+                __builtin_memcpy(to, image + ((top + i) * width + left + j) * {spec.channels}, count * sizeof *to);
+            else
+                __builtin_memset(to, 0, count * sizeof *to);
+        }}
+    {name}_input(patch, {4 * block}, {block}, count, v);
+}}
+"""
+
+
+def _output(spec: ConvSpec, family: TileFamily) -> str:
+    """`<name>_output`: Y of one tile in the place of its M; 0, or NaN where some Y is not finite."""
+    name, blocks = family.name, _blocks(spec, family)
+    vector, pitch = f"{name}_a_v", blocks.panels * family.tile.columns
+    lines = [
+        f"const {vector} m{i}{j} = {name}_a_load(m + {(4 * i + j) * pitch} + f);"
+        for i in range(4)
+        for j in range(4)
+    ]
+    lines += _both_ways(vector, "m", "s", "y", _OUTPUT, 2)
+    outputs = [(i, j) for i in range(2) for j in range(2)]
+    lines += [f"*({name}_a_m *)(m + {(2 * i + j) * pitch} + f) = y{i}{j};" for i, j in outputs]
+    lines += [f"spoilt{i}{j} += y{i}{j} * 0;" for i, j in outputs]
+    body = "\n        ".join(lines)
+    total = " + ".join(f"spoilt{i}{j}" for i, j in outputs)
+    return f"""\
+static inline float {name}_output(float *m, int64_t count) {{
+    {vector} {", ".join(f"spoilt{i}{j} = {{0}}" for i, j in outputs)};
+    float any = 0;
+    for (int64_t f = 0; f < count; f += {family.lanes}) {{
+        {body}
+    }}
+    const {vector} spoilt = {total};
+    for (int64_t lane = 0; lane < {family.lanes}; lane++)
+        any += spoilt[lane];
+    return any;
+}}
+"""
+
+
+_INPUT: tuple[Callable[[list[str]], str], ...] = (
+    lambda x: f"{x[0]} - {x[2]}",
+    lambda x: f"{x[1]} + {x[2]}",
+    lambda x: f"{x[2]} - {x[1]}",
+    lambda x: f"{x[1]} - {x[3]}",
+)
+_OUTPUT: tuple[Callable[[list[str]], str], ...] = (
+    lambda x: f"{x[0]} + {x[1]} + {x[2]}",
+    lambda x: f"{x[1]} - {x[2]} - {x[3]}",
+)
+
+
+def _both_ways(
+    vector: str,
+    old: str,
+    middle: str,
+    new: str,
+    rows: tuple[Callable[[list[str]], str], ...],
+    count: int,
+) -> list[str]:
+    """C statements: new = T old Tᵀ of 4×4 values, by columns into `middle`, then by rows."""
+    lines = [
+        f"const {vector} {middle}{i}{j} = {rows[i]([f'{old}{k}{j}' for k in range(4)])};"
+        for j in range(4)
+        for i in range(count)
+    ]
+    lines += [
+        f"const {vector} {new}{i}{j} = {rows[j]([f'{middle}{i}{k}' for k in range(4)])};"
+        for i in range(count)
+        for j in range(count)
+    ]
+    return lines
+
+
+def _repair(spec: ConvSpec, family: TileFamily) -> str:
+    """`<name>_repair`: panels of a tile in which some Y is not finite, by the plain sum."""
+    name, tile = family.name, family.tile
+    pitch, stride = _blocks(spec, family).panels * tile.columns, 9 * spec.channels * tile.columns
+    return f"""\
+static __attribute__((noinline, cold)) void {name}_repair(
+    const float *image, int64_t height, int64_t width, int64_t top, int64_t left,
+    const float *weights, int64_t panels, float *y) {{
+    const float *rows[9][{tile.rows}];
+    for (int64_t tap = 0; tap < 9; tap++)
+        for (int64_t pixel = 0; pixel < 4; pixel++) {{
+            const int64_t i = top + tap / 3 + pixel / 2, j = left + tap % 3 + pixel % 2;
+            const int32_t inside = ((uint64_t)i < (uint64_t)height) & ((uint64_t)j < (uint64_t)width);
+            rows[tap][pixel] = inside ? image + (i * width + j) * {spec.channels} : {name}_zeros;
+        }}
+    for (int64_t panel = 0; panel < panels; panel++) {{
+        float any = 0;
+        for (int64_t pixel = 0; pixel < 4; pixel++)
+            for (int64_t f = 0; f < {tile.columns}; f++)
+                any += y[pixel * {pitch} + panel * {tile.columns} + f] * 0;
+        if (any != 0)
+            {name}_rows_4(
+                rows, 9, {spec.channels}, weights + panel * {stride}, {stride}, 1, y + panel * {tile.columns}, {pitch}, 1);
+    }}
+}}
+"""
+
+
+def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str) -> str:
+    name, tile, blocks = family.name, family.tile, _blocks(spec, family)
+    window, channels = spec.window, spec.channels
+    pitch = blocks.panels * tile.columns
+    v_pitch, m_pitch = POINTS * blocks.channels + _PAD, POINTS * pitch + _PAD
+    most, stride = blocks.tiles * tile.rows, channels * tile.columns
+    call = tile_call(
+        family,
+        counts,
+        "taken",
+        f"rows, 1, kc, u + point * panels * {stride} + k0 * {tile.columns}, {stride}, last_panel - first_panel, "
+        f"m + (begins - top) * {m_pitch} + point * {pitch}, {m_pitch}, k0 == 0",
+    )
+    return f"""\
+static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+    const int64_t height = {window.input[0]}, width = {window.input[1]};
+    const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
+    const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
+    const int64_t all = {_tiles_of_all(spec)};
+    const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
+    const int64_t shortest = all / tiles, taller = all % tiles;
+    const float *rows[1][{tile.rows}];
+    __attribute__((aligned(64))) float v[{most * v_pitch}], m[{most * m_pitch}];
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t row_block = task % job->row_blocks, column_block = task / job->row_blocks;
+        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
+        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
+        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
+        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
+        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
+        const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
+        const int64_t column = first_panel * {tile.columns};
+        const int64_t count = sx_least({spec.filters}, last_panel * {tile.columns}) - column;
+        const float *u = job->b + first_panel * {stride};
+        const float *plain = job->b + ({POINTS} * panels + 9 * first_panel) * {stride};
+        for (int64_t k0 = 0; k0 < {channels}; k0 += {blocks.channels}) {{
+            const int64_t kc = sx_least({channels} - k0, {blocks.channels});
+            for (int64_t at = top; at < bottom; at++) {{
+                const float *image = job->a + at / of_image * height * width * {channels} + k0;
+                const int64_t i = at % of_image / across * 2 - {window.pads_begin[0]};
+                const int64_t j = at % of_image % across * 2 - {window.pads_begin[1]};
+                float *to = v + (at - top) * {v_pitch};
+                if ((i >= 0) & (j >= 0) & (i + 4 <= height) & (j + 4 <= width))
+                    {name}_input(image + (i * width + j) * {channels}, width * {channels}, {channels}, kc, to);
+                else
+                    {name}_patch(image, height, width, i, j, kc, to);
+            }}
+            for (int64_t point = 0; point < {POINTS}; point++)
+                for (int64_t tile = first_tile; tile < last_tile; tile++) {{
+                    const int64_t begins = tile * shortest + sx_least(tile, taller);
+                    const int64_t taken = shortest + (tile < taller);
+                    for (int64_t r = 0; r < taken; r++)
+                        rows[0][r] = v + (begins - top + r) * {v_pitch} + point * {blocks.channels};
+                    {call}
+                }}
+        }}
+        for (int64_t at = top; at < bottom; at++) {{
+            const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
+            float *y = m + (at - top) * {m_pitch};
+            if ({name}_output(y, (last_panel - first_panel) * {tile.columns}) != 0)
+                {name}_repair(
+                    job->a + b * height * width * {channels}, height, width,
+                    i - {window.pads_begin[0]}, j - {window.pads_begin[1]}, plain, last_panel - first_panel, y);
+            for (int64_t pixel = 0; pixel < 4; pixel++)
+                if ((i + pixel / 2 < out_height) & (j + pixel % 2 < out_width))
+                    {epilogue}(
+                        job->env, b, (i + pixel / 2) * out_width + j + pixel % 2, column, count, y + pixel * {pitch});
+        }}
+    }}
+}}
+"""
+
+
+def _launch(spec: ConvSpec, family: TileFamily) -> str:
+    name, tile, blocks = family.name, family.tile, _blocks(spec, family)
+    panels = -(-spec.filters // tile.columns)
+    column_blocks = -(-panels // blocks.panels)
+    most = max(column_blocks, panels * tile.columns // _FILTERS[0])
+    work = POINTS * spec.channels * spec.filters
+    return f"""\
+static void {name}(
+    sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
+    struct {name}_job job = {{env, a, b, n, 1, {column_blocks}}};
+    const int64_t all = {_tiles_of_all(spec)};
+    const int64_t tiles = sx_pieces(all, {tile.rows});
+    const double work = (double)all * {work}.0;
+    const int64_t wanted = work < {_TASK * _TASKS}.0 ? (int64_t)(work / {_TASK}.0) : {_TASKS};
+    (void)scratch, (void)n;
+    if (all <= 0)
+        return;
+    job.row_blocks = sx_pieces(tiles, {blocks.tiles});
+    if (job.row_blocks * job.column_blocks < wanted)
+        job.column_blocks = sx_least({most}, sx_pieces(wanted, job.row_blocks));
+    if (job.row_blocks * job.column_blocks < wanted)
+        job.row_blocks = sx_least(tiles, sx_pieces(wanted, job.column_blocks));
+    const int64_t tasks = job.row_blocks * job.column_blocks;
+    if (tasks == 1)
+        {name}_tasks(&job, 0, 1);
+    else
+        run->parallel(run, tasks, 1, {name}_tasks, &job);
+}}
+"""
