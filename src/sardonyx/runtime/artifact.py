@@ -14,6 +14,7 @@ within the same tick of the clock, and is not trusted.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +26,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
+from sardonyx.backends.c.toolchain import compiler_stamp, host_cpu
 from sardonyx.options import Environment
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
@@ -56,7 +57,7 @@ def artifact_key(path: Path, environment: Environment, *options: object) -> str 
     identity = _identity(path)
     if identity is None:
         return None
-    cpu, toolchain = host_cpu(), find_toolchain(environment)
+    cpu = host_cpu()
     machine = (
         cpu.name,
         cpu.flags,
@@ -64,7 +65,8 @@ def artifact_key(path: Path, environment: Environment, *options: object) -> str 
         cpu.lanes,
     )  # a set has no order to rely on
     return content_key(
-        "artifact", *map(repr, (identity, machine, toolchain.identity, _own_code(), options))
+        "artifact",
+        *map(repr, (identity, machine, compiler_stamp(environment), _own_code(), options)),
     )
 
 
@@ -82,12 +84,17 @@ def _identity(path: Path) -> tuple[int, int, int, int, int] | None:
 @lru_cache(maxsize=1)
 def _own_code() -> str:
     """Which Sardonyx this is: a kept plan is only good for the code that made it."""
-    root = Path(__file__).parent.parent
-    found = []
-    for path in sorted(path for ending in ("py", "h", "c") for path in root.rglob(f"*.{ending}")):
-        status = path.stat()
-        found.append(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
-    return content_key(*found)
+    found: list[str] = []
+    folders = [str(Path(__file__).parent.parent)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith((".py", ".h", ".c")):
+                    status = entry.stat()
+                    found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    return content_key(*sorted(found))
 
 
 def keep(
@@ -120,6 +127,7 @@ def keep(
     contents = {
         "plan": plan_to_json(native.plan),
         "library": native.library.parent.name,
+        "pool": native.pool.library.parent.name,
         "constants": [
             [place, array.dtype.name, list(array.shape)]
             for place, array in zip(places, native.constants, strict=True)
@@ -144,12 +152,13 @@ def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
         return None
     contents = json.loads(found.read_bytes())
     library = cache.find("library", contents["library"])
-    if library is None:
+    pool = cache.find("library", contents["pool"])
+    if library is None or pool is None:
         return None
     plan: Plan = plan_from_json(contents["plan"])
     blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
     constants = [_constant(blob, *entry) for entry in contents["constants"]]
-    native = NativeModel(plan, library, constants, process_pool(), threads)
+    native = NativeModel(plan, library, constants, process_pool(pool), threads)
     return Opened(
         native,
         tuple(Placement(**one) for one in contents["placement"]),

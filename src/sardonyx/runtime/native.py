@@ -149,7 +149,7 @@ class NativeModel:
         self.plan = plan
         self.library = library
         self.constants = tuple(constants)
-        self._pool = pool
+        self.pool = pool
         self._threads = threads
         self._reference = dict(reference or {})
         self._rules = dict(rules or {})
@@ -232,10 +232,10 @@ class NativeModel:
 
     def prepare(self, run: Run) -> None:
         """Give a run its threads."""
-        run.parallel = self._pool.parallel_address
-        run.allocate = self._pool.allocate_address
-        run.look = self._pool.look_address
-        run.pool = self._pool.handle
+        run.parallel = self.pool.parallel_address
+        run.allocate = self.pool.allocate_address
+        run.look = self.pool.look_address
+        run.pool = self.pool.handle
         run.threads = self._threads
         run.budget = -1
 

@@ -40,6 +40,7 @@ class Pool:
     new workers start there with the first job.
 
     Attributes:
+        library: what it was loaded from.
         threads: how many threads work on a job at most, the caller among them.
         handle: for `sx_run.pool`.
         parallel_address: for `sx_run.parallel`.
@@ -62,6 +63,7 @@ class Pool:
                 value=threads,
                 hint="Raise the memory limit of this process.",
             )
+        self.library = library
         self.threads = threads
         self.handle = handle
         self.parallel_address = _address(functions.sx_parallel)
@@ -78,13 +80,19 @@ class Pool:
         self._release(run_address)
 
 
-def process_pool() -> Pool:
-    """The pool of this process, made on first use for as many threads as there are usable cores."""
+def process_pool(library: Path | None = None) -> Pool:
+    """The pool of this process, made on first use for as many threads as there are usable cores.
+
+    Args:
+        library: what to make it from, where that is known already.
+    """
     global _pool  # noqa: PLW0603 - one a process is the point
     pool = _pool
     if pool is None:
         with _lock:
-            pool = _pool = _pool or make_pool(usable_cores())
+            cores = usable_cores()
+            made = make_pool(cores) if library is None else Pool(library, cores)
+            pool = _pool = _pool or made
     return pool
 
 

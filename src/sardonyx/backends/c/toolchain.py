@@ -37,6 +37,7 @@ __all__ = [
     "Cpu",
     "Toolchain",
     "compile_object",
+    "compiler_stamp",
     "find_toolchain",
     "host_cpu",
     "link_library",
@@ -119,6 +120,16 @@ class Toolchain:
 def find_toolchain(options: Environment) -> Toolchain:
     """The compiler that the user chose, or the one that pip brought; a `ToolchainError` if there is none."""
     return _find(options.compiler)
+
+
+def compiler_stamp(options: Environment) -> str:
+    """Which compiler would be found, told without starting it: its file, and the C library."""
+    program = _packaged_zig() if options.compiler is None else shutil.which(options.compiler[0])
+    if program is None:
+        return ""
+    status = Path(program).stat()
+    parts = (program, *(options.compiler or ()), str(status.st_size), str(status.st_mtime_ns))
+    return _digest(*parts, *platform.libc_ver(), *_BASE_FLAGS, *_LINK_FLAGS)
 
 
 def compile_object(
