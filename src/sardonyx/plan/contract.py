@@ -12,7 +12,7 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Cast, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
-from sardonyx.plan.choice import choose
+from sardonyx.plan.choice import choose, expected_sizes, product_problem, product_variants
 from sardonyx.plan.group import Group
 from sardonyx.plan.plan import (
     BATCH,
@@ -20,6 +20,7 @@ from sardonyx.plan.plan import (
     COUNT,
     ROW,
     SUMS,
+    Choice,
     ConvolutionKernel,
     Matrix,
     Packing,
@@ -52,10 +53,10 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         return None
     merged = _rows_of_all(a, b, contraction, batch)
     rows = batch * contraction.rows if merged else contraction.rows
-    few = isinstance(rows, int) and rows <= target.few_rows
-    panel = target.panel(contraction.dtype, few=few)
-    if panel is None:
+    if target.panel(contraction.dtype, few=False) is None:
         return None
+    choice = _choice(writer, target, a, b, contraction, 1 if merged else batch, rows)
+    panel = target.panel_of(choice.variant, contraction.dtype)
     packed, operand = _packed(writer, b, contraction, batch, panel)
     writer.b.reset()
     epilogue = row_epilogue(writer, group, contraction, merged)
@@ -68,7 +69,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         operand,
         packed,
         panel,
-        choose(target, None, ("gemv" if few else "gemm",)),
+        choice,
         contraction.dtype,
         epilogue,
     )
@@ -77,6 +78,31 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         if matrix is not None:
             sizes += [matrix.offset, matrix.by_row, matrix.by_column]
     return writer.done(complete(kernel, tuple(sizes)))
+
+
+def _choice(
+    writer: Writer,
+    target: Target,
+    a: Matrix,
+    b: Matrix,
+    contraction: Contraction,
+    batch: Size,
+    rows: Size,
+) -> Choice:
+    expected = expected_sizes(target, writer.graph.definitions)
+    problem = product_problem(
+        batch,
+        rows,
+        contraction.columns,
+        contraction.inner,
+        a,
+        b,
+        packed=_is_packed(writer, b, contraction),
+        dtype=contraction.dtype,
+        expected=expected,
+    )
+    variants = product_variants(target, contraction.dtype, rows, contraction.inner, expected)
+    return choose(target, problem, variants)
 
 
 def _matrix(
@@ -133,13 +159,20 @@ def _rows_of_all(a: Matrix, b: Matrix, contraction: Contraction, batch: Size) ->
     )
 
 
+def _is_packed(writer: Writer, b: Matrix, contraction: Contraction) -> bool:
+    """Whether the operand is a constant that can be packed before any run."""
+    numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns)
+    constant = writer.value_of(b.buffer) in writer.graph.constants
+    return constant and all(isinstance(number, int) for number in numbers)
+
+
 def _packed(
     writer: Writer, b: Matrix, contraction: Contraction, batch: Size, panel: int
 ) -> tuple[int, Matrix | None]:
     """The buffer of the packed operand: a constant made now, or scratch and what to fill it from."""
     value = writer.value_of(b.buffer)
     numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns, panel)
-    if value in writer.graph.constants and all(isinstance(n, int) for n in numbers):
+    if _is_packed(writer, b, contraction):
         plain = tuple(n for n in numbers if isinstance(n, int))
         buffer = writer.extra(PackedConstant(value, Packing("panels", plain)), b.dtype, "in")
         return writer.b.number_of(buffer), None

@@ -19,7 +19,12 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, TransposedConvolution, Window
-from sardonyx.plan.choice import choose
+from sardonyx.plan.choice import (
+    choose,
+    convolution_problem,
+    convolution_variants,
+    expected_sizes,
+)
 from sardonyx.plan.contract import complete
 from sardonyx.plan.group import Group
 from sardonyx.plan.layout import channels_last
@@ -29,6 +34,7 @@ from sardonyx.plan.plan import (
     COUNT,
     ROW,
     SUMS,
+    Choice,
     ConvolutionKernel,
     Order,
     Packing,
@@ -53,7 +59,6 @@ class Case:
     channels: int
     outputs: int
     stored: Dtype
-    panel: int
 
     @property
     def summed(self) -> Dtype:
@@ -82,14 +87,33 @@ def write_convolution(writer: Writer, group: Group, target: Target) -> Written |
     case = _case(writer, group, target, lowering.describe(writer.site(group)), transposed=False)
     if case is None:
         return None
-    name, numbers = (
-        ("depthwise", ()) if case.depthwise else ("filters", (case.window.groups, case.panel))
-    )
     out = graph.shape(group.root.node.outputs[0])
     phases = [Phase(0, 1, size, 0, ()) for size in out[2:]]
+    choice = _choice(writer, case, case.window, phases, target)
     return _written(
-        writer, group, case, case.window, case.pads, Packing(name, numbers), phases, target
+        writer, group, case, case.window, case.pads, _packing(case, choice, target), phases, choice
     )
+
+
+def _packing(case: Case, choice: Choice, target: Target) -> Packing:
+    """How the filters lie for the kernel of choice."""
+    if case.depthwise:
+        return Packing("depthwise")
+    panel = target.panel_of(choice.variant, case.summed)
+    return Packing("filters", (case.window.groups, panel))
+
+
+def _choice(
+    writer: Writer, case: Case, window: Window, phases: list[Phase], target: Target
+) -> Choice:
+    """Which kernel of the backend."""
+    expected = expected_sizes(target, writer.graph.definitions)
+    shape, counts = writer.graph.shape(case.source), [phase.count for phase in phases]
+    problem = convolution_problem(shape, case.outputs, counts, window, case.stored, expected)
+    if case.depthwise:
+        return choose(target, problem, ("depthwise",))
+    variants = convolution_variants(target, window, case.channels, case.stored, case.summed)
+    return choose(target, problem, variants)
 
 
 def write_transposed(writer: Writer, group: Group, target: Target) -> Written | None:
@@ -125,9 +149,11 @@ def _write_phase(
     window = Window(tuple(len(phase.taps) for phase in phases), ones, ones, (), case.window.groups)
     taps = tuple(number for phase in phases for number in (len(phase.taps), *phase.taps))
     name = "depthwise-transposed" if case.depthwise else "filters-transposed"
-    numbers = (case.window.groups, case.panel, len(phases), *taps)
+    choice = _choice(writer, case, window, list(phases), target)
+    panel = target.panel_of(choice.variant, case.summed)
+    numbers = (case.window.groups, panel, len(phases), *taps)
     pads = tuple(-phase.offset for phase in phases)
-    return _written(writer, group, case, window, pads, Packing(name, numbers), list(phases), target)
+    return _written(writer, group, case, window, pads, Packing(name, numbers), list(phases), choice)
 
 
 def _phases(kernel: int, stride: int, begin: int, size: Size) -> list[Phase]:
@@ -150,10 +176,11 @@ def _case(
     assert source is not None
     assert filters is not None
     stored = graph.dtype(source)
-    panel = target.panel(_summed(stored), few=False)
     weights = graph.constants.get(filters)
     pads = tuple(pad for pad in window.pads_begin if isinstance(pad, int))
-    if panel is None or weights is None or graph.dtype(filters) != stored:
+    if weights is None or graph.dtype(filters) != stored:
+        return None
+    if target.panel(_summed(stored), few=False) is None:
         return None
     shape = graph.shape(source)
     if not 3 <= len(shape) <= 5 or len(pads) != len(window.kernel):
@@ -164,7 +191,7 @@ def _case(
         return None
     if not writer.is_stored(source):
         raise NeedsBytes(source)
-    return Case(source, filters, window, pads, channels, outputs, stored, panel)
+    return Case(source, filters, window, pads, channels, outputs, stored)
 
 
 def _summed(dtype: Dtype) -> Dtype:
@@ -179,7 +206,7 @@ def _written(
     pads: tuple[int, ...],
     packing: Packing,
     phases: list[Phase],
-    target: Target,
+    choice: Choice,
 ) -> Written:
     shape = writer.graph.shape(case.source)
     buffer = _channels_last_input(writer, case.source)
@@ -200,7 +227,7 @@ def _written(
         counts,
         case.stored,
         case.summed,
-        choose(target, None, ("depthwise" if case.depthwise else "direct",)),
+        choice,
         _epilogue(writer, group, case, phases),
     )
     return writer.done(complete(kernel, (*shape, *counts)))

@@ -25,6 +25,7 @@ __all__ = [
     "AnyStep",
     "AttentionKernel",
     "BindStep",
+    "Choice",
     "Constant",
     "ConvolutionKernel",
     "Count",
@@ -143,10 +144,17 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A kernel of the backend by its name, and why it was taken."""
+    """A kernel of the backend by its name, and why it was taken.
+
+    Attributes:
+        problem: what there was to compute, as one line of text; None where sizes are not known.
+        variants: all that could compute it, the one that a rule would take first.
+    """
 
     variant: str
     why: str
+    problem: str | None = None
+    variants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

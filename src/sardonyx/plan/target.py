@@ -6,7 +6,25 @@ from dataclasses import dataclass
 
 from sardonyx.loops.nodes import Dtype
 
-__all__ = ["Target"]
+__all__ = ["Alternative", "Target", "Timings"]
+
+# What was measured on this machine: (problem, ((variant, seconds), …)).
+Timings = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The same kernel cut otherwise: another tile, or K in other blocks.
+
+    Attributes:
+        name: what follows the name of the kernel, as in "gemm 6x12" or "direct by 384".
+        panel: columns of a packed operand's panel.
+        deeper_than: for sums of no more products than so many it is the kernel as it always is.
+    """
+
+    name: str
+    panel: int
+    deeper_than: int = 0
 
 
 @dataclass(frozen=True)
@@ -18,15 +36,34 @@ class Target:
         panels: columns of a packed operand's panel, by the type of the sum.
         narrow_panels: the same for products of few rows.
         few_rows: how many rows are few.
-        timings: what was measured on this machine: (problem, ((variant, seconds), …)).
+        few_channels: convolutions of fewer channels copy what they read, others read it in place.
+        alternatives: other cuts of the kernels, by the type of the sum.
+        sizes: what symbols are expected to be, where somebody said so.
+        timings: what was measured on this machine.
     """
 
     name: str
     panels: tuple[tuple[Dtype, int], ...]
     narrow_panels: tuple[tuple[Dtype, int], ...]
     few_rows: int
-    timings: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    few_channels: int = 0
+    alternatives: tuple[tuple[Dtype, tuple[Alternative, ...]], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    timings: Timings = ()
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""
         return dict(self.narrow_panels if few else self.panels).get(dtype)
+
+    def panel_of(self, variant: str, dtype: Dtype) -> int:
+        """The columns of the panels that a variant reads."""
+        cut = variant.partition(" ")[2]
+        for one in dict(self.alternatives).get(dtype, ()):
+            if one.name == cut:
+                return one.panel
+        return dict(self.narrow_panels if variant == "gemv" else self.panels)[dtype]
+
+    def cuts(self, dtype: Dtype, inner: int) -> tuple[str, ...]:
+        """The names of the alternatives that differ where `inner` products are summed."""
+        found = dict(self.alternatives).get(dtype, ())
+        return tuple(one.name for one in found if inner > one.deeper_than)

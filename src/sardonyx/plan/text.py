@@ -1,6 +1,6 @@
 """A Plan for people: every step with its nodes and buffers, then memory, then where each node went.
 
-    1  convolution · wide   3×3, stride 2, 32 → 64   kernel 1
+    1  convolution · direct wide   3×3, stride 2, 32 → 64   by rule   kernel 1
          Conv 'conv1'  model.py:41
          Relu 'relu'
          reads   x   f32[batch, 32, 56, 56] axes 0 2 3 1   slot 0
@@ -61,7 +61,7 @@ def plan_text(
 
 
 def kernel_title(kernel: KernelSource, variant: str = "") -> str:
-    """`convolution · wide`, `product · gemv` or `loops`: what kind of kernel it is."""
+    """`convolution · direct wide`, `product · gemv` or `loops`: what kind of kernel it is."""
     if isinstance(kernel, Kernel):
         return "loops"
     if isinstance(kernel, AttentionKernel):
@@ -92,7 +92,7 @@ def _step(
         detail = _detail(kernel)
         nodes = [plan.nodes[node] for node in step.nodes]
         rows = [(_ROLES[one.role], one.tensor) for one in accesses(plan, step)]
-        tail = f"   kernel {step.kernel}"
+        tail = f"{_why(kernel)}   kernel {step.kernel}"
     elif isinstance(step, (Jump, Count)):
         title, detail, tail = _flow(step), "", ""
         nodes = [plan.nodes[step.node]]
@@ -147,6 +147,16 @@ def _detail(kernel: KernelSource) -> str:
         queries = f"{_factor(kernel.rows)} × {kernel.size}, {_factor(kernel.keys)} keys"
         return f"{kernel.batch} of {queries} → {kernel.width}, panels of {kernel.panel}"
     return ""
+
+
+def _why(kernel: KernelSource) -> str:
+    """Why this kernel and no other, where there are others."""
+    if (
+        not isinstance(kernel, (ProductKernel, ConvolutionKernel))
+        or len(kernel.choice.variants) < 2
+    ):
+        return ""
+    return f"   {kernel.choice.why}"
 
 
 def _factor(size: Size) -> str:

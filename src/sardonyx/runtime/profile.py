@@ -31,7 +31,7 @@ class ProfiledStep:
     """One kernel, or one node on the reference backend.
 
     Attributes:
-        kernel: `convolution · wide`, `product · gemm panels`, `loops`, `reference backend`, ….
+        kernel: `convolution · direct wide`, `product · gemm`, `loops`, `reference backend`, ….
         nodes: what it computes; none for a copy into another order of axes.
         seconds: the median over all runs.
         begin, end: of one run, in seconds from its beginning.

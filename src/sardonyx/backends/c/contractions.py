@@ -8,18 +8,19 @@ int32_t k(run, p, n)                                         calls it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
-from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
-from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile
-from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
+from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.backends.c.sizes import render_size
+from sardonyx.backends.c.variants import cut_of, target_of
 from sardonyx.plan.plan import (
     BATCH,
     ConvolutionKernel,
@@ -28,20 +29,9 @@ from sardonyx.plan.plan import (
     Packing,
     ProductKernel,
 )
-from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 
 __all__ = ["extent", "namer", "pack_constant", "render_contraction", "target_of", "variant_of"]
-
-
-def target_of(isa: Isa) -> Target:
-    """What planning may count on."""
-    return Target(
-        isa.name,
-        (("f32", tile_of(isa, "f32").columns), ("f64", tile_of(isa, "f64").columns)),
-        (("f32", gemv_tile(isa, "f32").columns), ("f64", gemv_tile(isa, "f64").columns)),
-        min(gemv_tile(isa, dtype).rows for dtype in ("f32", "f64")),
-    )
 
 
 def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArray[np.generic]:
@@ -134,25 +124,29 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         b=Packed(dtype=kernel.a.dtype) if kernel.b is None else operand(kernel.b),
         batch=extent(kernel.batch, name_of),
     )
-    template = gemv if kernel.choice.variant == "gemv" else gemm
-    return template("contract", spec, "store_row", isa)
+    cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
+    return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
 
 
 def variant_of(kernel: KernelSource) -> str:
     """Which template a contraction is printed by, for people; "" for plain loops."""
     if isinstance(kernel, ProductKernel):
-        return "gemv" if kernel.choice.variant == "gemv" else "gemm panels"
+        return kernel.choice.variant
     if isinstance(kernel, ConvolutionKernel):
-        if kernel.depthwise:
-            return "depthwise"
-        return "wide" if _conv_spec(kernel, namer(kernel.symbols)).wide else "narrow"
+        variant = kernel.choice.variant
+        if variant.partition(" ")[0] != "direct" or variant in ("direct wide", "direct narrow"):
+            return variant
+        way = "wide" if _conv_spec(kernel, namer(kernel.symbols)).wide else "narrow"
+        return variant.replace("direct", f"direct {way}", 1)
     return ""
 
 
 def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
     if not kernel.depthwise:
-        return conv("contract", _conv_spec(kernel, name_of), "store_row", isa)
+        cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
+        direct = replace(_conv_spec(kernel, name_of), copies=cut.copies)
+        return conv("contract", direct, "store_row", isa, cut.tile, cut.depth)
     window, images = _window(kernel, name_of), extent(kernel.images, name_of)
     many = kernel.filters // kernel.channels
     spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.stored, kernel.stored)

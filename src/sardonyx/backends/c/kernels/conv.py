@@ -18,11 +18,18 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
-from sardonyx.backends.c.kernels.isa import Isa, tile_of
-from sardonyx.backends.c.kernels.nest import Extent, Nest, choose_blocks, launch, nest_functions
+from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.nest import (
+    DEPTH,
+    Extent,
+    Nest,
+    choose_blocks,
+    launch,
+    nest_functions,
+)
 from sardonyx.backends.c.kernels.tile import TileFamily
 
-_NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
+NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,11 @@ class Window:
 
 @dataclass(frozen=True)
 class ConvSpec:
-    """`a` and `b` are the element types of activations and packed weights."""
+    """`a` and `b` are the element types of activations and packed weights.
+
+    Attributes:
+        copies: whether activations are copied to the stack; None for where a rule says so.
+    """
 
     images: Extent
     channels: int
@@ -58,23 +69,37 @@ class ConvSpec:
     groups: int = 1
     a: str = "f32"
     b: str = "f32"
+    copies: bool | None = None
 
     @property
     def wide(self) -> bool:
         """Whether the tile reads activations where they lie."""
-        return self.a == sum_type(self.b) and self.channels // self.groups >= _NARROW
+        few = self.channels // self.groups < NARROW if self.copies is None else self.copies
+        return self.a == sum_type(self.b) and not few
 
 
-def conv(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
+def conv(
+    name: str,
+    spec: ConvSpec,
+    epilogue: str,
+    isa: Isa,
+    tile: Tile | None = None,
+    depth: int = DEPTH,
+) -> str:
     """C text of the convolution as a static function.
 
     static void <name>(sx_run *run, const struct env *env, const void *a, const void *b,
                        void *scratch, const int64_t *n)
 
     The epilogue's row is a pixel of an image: (image, pixel, filter, count). `scratch` is not used.
+
+    Args:
+        tile: instead of `tile_of(isa, …)`; the weights are packed in panels of its columns.
+        depth: values of K in a block.
     """
-    family = TileFamily(name, isa, tile_of(isa, sum_type(spec.b)), spec.b)
-    nest = _wide(spec, family, epilogue) if spec.wide else _narrow(spec, family, epilogue)
+    family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
+    base = replace(_nest(spec, family, epilogue), most=depth)
+    nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     return f"""\
 {_constants(spec, family, nest)}
@@ -105,8 +130,9 @@ def _nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
     )
 
 
-def _wide(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
-    value, window = C_TYPE[family.dtype], spec.window
+def _wide(spec: ConvSpec, nest: Nest) -> Nest:
+    family, window = nest.family, spec.window
+    value = C_TYPE[family.dtype]
     axes = range(len(window.kernel))
     fill = f"""\
 {_corner(spec, value)}
@@ -117,11 +143,11 @@ def _wide(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
     }}
 }}
 """
-    return replace(_nest(spec, family, epilogue), fill=fill, locals=_sizes(window))
+    return replace(nest, fill=fill, locals=_sizes(window))
 
 
-def _narrow(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
-    nest = replace(_nest(spec, family, epilogue), merged=True)
+def _narrow(spec: ConvSpec, nest: Nest) -> Nest:
+    nest = replace(nest, merged=True)
     if not _row_segments(spec):
         return _copied(spec, nest, axes=len(spec.window.kernel), lowest="0", highest="depth")
     last = len(spec.window.kernel) - 1

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import (
+    DEPTH,
     Blocks,
     Extent,
     Nest,
@@ -67,10 +68,12 @@ def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
     return product(name, spec, epilogue, isa, tile_of(isa, sum_type(spec.b.dtype)))
 
 
-def product(name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile) -> str:
-    """The same for a tile of choice."""
+def product(
+    name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile, depth: int = DEPTH
+) -> str:
+    """The same for a tile of choice, and for blocks of so many values of K."""
     family = TileFamily(name, isa, tile, spec.b.dtype)
-    nest = _nest(spec, family, epilogue)
+    nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), nest_functions(nest)]
     pack = ""
     if isinstance(spec.b, Operand):
@@ -87,7 +90,7 @@ static void {name}(
 """
 
 
-def _nest(spec: GemmSpec, family: TileFamily, epilogue: str) -> Nest:
+def _nest(spec: GemmSpec, family: TileFamily, epilogue: str, depth: int) -> Nest:
     batched = spec.b.batched if isinstance(spec.b, Packed) else spec.b.offset != "0"
     nest = Nest(
         family=family,
@@ -99,6 +102,7 @@ def _nest(spec: GemmSpec, family: TileFamily, epilogue: str) -> Nest:
         depth=spec.k,
         panels_of="b * panels * stride" if batched else "0",
         fill="",
+        most=depth,
     )
     locals_text, fill = _rows_of_a(spec.a, family, choose_blocks(nest))
     return replace(nest, locals=locals_text, fill=fill)

@@ -21,7 +21,7 @@ from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functio
 Extent = int | str
 """A size: a number, or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
 
-_DEPTH = 768  # of K: a tile's rows of A and a panel of B share the first-level cache
+DEPTH = 768  # of K: a tile's rows of A and a panel of B share the first-level cache
 _BLOCK = 65536  # elements of B in a block: a quarter of a second-level cache of 1 MB
 _COLUMNS = (64, 256)  # of a block, at least and at most
 _TILES = 32  # of rows in a block
@@ -69,6 +69,7 @@ class Nest:
         fill: C text that sets rows[s][r] for s in [s0, s0 + segments), r in [0, taken), from value
             k0 of the segment on; tile rows are m, m + 1, …
         merged: `fill` lays the segments of a block end to end behind rows[0][r].
+        most: values of K in a block.
     """
 
     family: TileFamily
@@ -84,19 +85,20 @@ class Nest:
     merged: bool = False
     column_of: str = "column"
     batch_of: str = "b"
+    most: int = DEPTH
 
 
 def choose_blocks(nest: Nest) -> Blocks:
     """Blocks that fit the caches, by the sizes that are known."""
-    tile = nest.family.tile
+    tile, most = nest.family.tile, nest.most
     if isinstance(nest.depth, str):
-        segments, depth, in_parts = 1, _DEPTH, True
-    elif nest.depth > _DEPTH:
-        parts = -(-nest.depth // _DEPTH)
+        segments, depth, in_parts = 1, most, True
+    elif nest.depth > most:
+        parts = -(-nest.depth // most)
         segments, depth, in_parts = 1, -(-nest.depth // parts // 4) * 4, True
     else:
-        most = _DEPTH if nest.merged else _TAPS
-        segments = min(nest.segments, most, max(1, _DEPTH // max(1, nest.depth)))
+        kept = most if nest.merged else _TAPS
+        segments = min(nest.segments, kept, max(1, most // max(1, nest.depth)))
         depth, in_parts = max(1, nest.depth), segments < nest.segments
     columns = min(max(_BLOCK // (segments * depth), _COLUMNS[0]), _COLUMNS[1])
     if isinstance(nest.width, int):

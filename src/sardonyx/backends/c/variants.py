@@ -1,0 +1,76 @@
+"""The names of contraction kernels, and what each of them is cut into.
+
+    gemm        the usual tile          gemv            for few rows: wider panels
+    gemm 6x12   a tile of choice        gemm by 384     K in blocks of 384 values
+    direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
+                place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
+
+Every one of them sums an element over k in the same order, so that all give the same bits.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sardonyx.backends.c.kernels.conv import NARROW
+from sardonyx.backends.c.kernels.gemv import gemv_tile
+from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.nest import DEPTH
+from sardonyx.loops.nodes import Dtype
+from sardonyx.plan.target import Alternative, Target
+
+__all__ = ["Cut", "cut_of", "target_of"]
+
+_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow))?")  # fmt: skip
+
+# Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
+_TILES = {
+    "neon": ((6, 3), (5, 4)),
+    "avx2": ((4, 3),),
+    "avx512": ((8, 3), (14, 2)),
+    "portable": ((4, 3),),
+}
+_DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
+_TYPES: tuple[Dtype, ...] = ("f32", "f64")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a variant's name says: the tile, the values of K in a block, and whether images are copied."""
+
+    tile: Tile
+    depth: int = DEPTH
+    copies: bool | None = None
+
+
+def cut_of(variant: str, isa: Isa, dtype: str) -> Cut:
+    """How the kernel of this name is cut for sums of type `dtype`."""
+    found = _NAME.fullmatch(variant)
+    assert found is not None, f"no kernel is called {variant!r}"
+    usual = gemv_tile(isa, dtype) if found["kernel"] == "gemv" else tile_of(isa, dtype)
+    if found["rows"] is not None:
+        return Cut(Tile(int(found["rows"]), int(found["columns"])))
+    copies = None if found["way"] is None else found["way"] == "narrow"
+    return Cut(usual, int(found["depth"] or DEPTH), copies)
+
+
+def target_of(isa: Isa) -> Target:
+    """What planning may count on."""
+    return Target(
+        isa.name,
+        tuple((dtype, tile_of(isa, dtype).columns) for dtype in _TYPES),
+        tuple((dtype, gemv_tile(isa, dtype).columns) for dtype in _TYPES),
+        min(gemv_tile(isa, dtype).rows for dtype in _TYPES),
+        NARROW,
+        tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
+    )
+
+
+def _alternatives(isa: Isa, dtype: Dtype) -> tuple[Alternative, ...]:
+    tiles = [Tile(rows, vectors * isa.lanes_of(dtype)) for rows, vectors in _TILES[isa.name]]
+    usual = tile_of(isa, dtype).columns
+    return (
+        *(Alternative(f"{tile.rows}x{tile.columns}", tile.columns) for tile in tiles),
+        *(Alternative(f"by {depth}", usual, deeper) for depth, deeper in _DEPTHS),
+    )
