@@ -10,6 +10,9 @@
 Each element is summed over k in order by fused multiply-adds, whatever the tile, the block or the
 thread: the same bits for any partition of the work. Few rows leave most registers idle, and one sum
 waits for the next: then several panels are taken at once.
+
+A family that sums its segments `apart` begins each of them at zero and adds it to acc: the shorter the
+sums, the smaller their rounding errors.
 """
 
 from __future__ import annotations
@@ -27,12 +30,14 @@ class TileFamily:
 
     Attributes:
         b: element type of the packed operand; sums and rows of A have `sum_type(b)`.
+        apart: whether every segment is summed by itself.
     """
 
     name: str
     isa: Isa
     tile: Tile
     b: str = "f32"
+    apart: bool = False
 
     @property
     def dtype(self) -> str:
@@ -99,23 +104,22 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
 
     begin = [f"{name}_a_v c{r}_{p}_{v} = zero;" for r, p, v in cells]
     resume = [f"c{r}_{p}_{v} = {name}_a_load({place(r, p, v)});" for r, p, v in cells]
+    add = [f"c{r}_{p}_{v} += {name}_a_load({place(r, p, v)});" for r, p, v in cells]
     finish = [f"*({name}_a_m *)({place(r, p, v)}) = c{r}_{p}_{v};" for r, p, v in cells]
     streams = [f"const {stored} *b{p} = b + {p} * stride;" for p in range(panels)]
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
+    inner = [*pointers, "int64_t k = 0;", *_inner(family, rows, panels)]
+    loop = "for (int64_t s = 0; s < segments; s++) {"
+    if family.apart:
+        rest = ["if (s > 0 || !fresh) {", *_deeper(add), "}", *finish]
+        body = [loop, *_deeper([*begin, *inner, *rest]), "}"]
+    else:
+        start = [*begin, "if (!fresh) {", *_deeper(resume), "}"]
+        body = [*start, loop, *_deeper(inner), "}", *finish]
     text = f"""
 for (; panel + {panels} <= panels; panel += {panels}) {{
     const {name}_a_v zero = {{0}};
-    {_lines(streams, 4)}
-    {_lines(begin, 4)}
-    if (!fresh) {{
-        {_lines(resume, 8)}
-    }}
-    for (int64_t s = 0; s < segments; s++) {{
-        {_lines(pointers, 8)}
-        int64_t k = 0;
-        {_lines(_inner(family, rows, panels), 8)}
-    }}
-    {_lines(finish, 4)}
+    {_lines([*streams, *body], 4)}
     b += {panels} * stride;
     acc += {panels * tile.columns};
 }}
@@ -159,6 +163,10 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     lines += [f"    {line}" for line in multiply(0, [f"a{r}[k]" for r in range(rows)])]
     lines += [f"    {line}" for line in advance(1)]
     return [*lines, "}"]
+
+
+def _deeper(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _lines(lines: Iterable[str], indent: int) -> str:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
@@ -32,6 +33,7 @@ from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functio
 
 POINTS = 16
 _CHANNELS = 128  # of a block, at most
+_SEGMENT = 32  # channels that are summed at a time: the error of longer sums would be above that of engines that block
 _FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too often; at most
 _STACK = 65536  # elements of V and M together: a quarter of a megabyte
 _TASK = 1 << 17  # multiplications worth a task of their own
@@ -43,9 +45,14 @@ _PAD = 16  # elements between the tiles of V and M, so that they do not meet in 
 class _Blocks:
     """How the work is cut: `tiles` are those of the micro-kernel, each up to MR tiles of outputs."""
 
-    channels: int
+    channels: tuple[int, ...]
     panels: int
     tiles: int
+
+    @property
+    def depth(self) -> int:
+        """Channels of the longest block, in whole lines of the cache."""
+        return -(-max(self.channels) // 16) * 16
 
 
 def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
@@ -59,7 +66,7 @@ def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     assert {*window.strides, *window.dilations, spec.groups} == {1}
     assert spec.a == spec.b == "f32"
     assert spec.channels >= isa.lanes
-    family = TileFamily(name, isa, tile_of(isa), "f32")
+    family = TileFamily(name, isa, tile_of(isa), apart=True)
     counts = row_counts(_tiles_of_all(spec), family.tile.rows)
     return f"""\
 {SUPPORT}
@@ -72,6 +79,7 @@ struct {name}_job {{
 }};
 
 static const float {name}_zeros[{spec.channels}];
+static const int64_t {name}_depths[] = {{{", ".join(map(str, _blocks(spec, family).channels))}}};
 
 {_input(spec, family)}
 {_output(spec, family)}
@@ -83,10 +91,13 @@ static const float {name}_zeros[{spec.channels}];
 def _blocks(spec: ConvSpec, family: TileFamily) -> _Blocks:
     """Blocks that fit the stack, and leave room in the second-level cache for U."""
     tile = family.tile
-    parts = -(-spec.channels // _CHANNELS)
-    channels = -(-spec.channels // parts // 4) * 4
+    # Blocks are whole segments, and the rest is in the last: no block is shorter than a vector.
+    segments = spec.channels // _SEGMENT
+    parts = max(1, -(-spec.channels // _CHANNELS))
+    borders = [i * segments // parts * _SEGMENT for i in range(parts)]
+    channels = tuple(end - begin for begin, end in pairwise([*borders, spec.channels]))
     panels = min(_FILTERS[1] // tile.columns, -(-spec.filters // tile.columns))
-    width = POINTS * (channels + panels * tile.columns) + 2 * _PAD
+    width = POINTS * (-(-max(channels) // 16) * 16 + panels * tile.columns) + 2 * _PAD
     return _Blocks(channels, panels, max(1, _STACK // width // tile.rows))
 
 
@@ -96,13 +107,13 @@ def _tiles_of_all(spec: ConvSpec) -> Extent:
     if all(isinstance(size, int) for size in sizes):
         images, height, width = (size for size in sizes if isinstance(size, int))
         return images * -(-height // 2) * -(-width // 2)
-    images, height, width = (f"(int64_t)({size})" for size in sizes)
-    return f"{images} * (({height} + 1) / 2) * (({width} + 1) / 2)"
+    count, high, wide = (f"(int64_t)({size})" for size in sizes)
+    return f"{count} * (({high} + 1) / 2) * (({wide} + 1) / 2)"
 
 
 def _input(spec: ConvSpec, family: TileFamily) -> str:
     """`<name>_input`: V of one tile and a block of channels; `<name>_patch`: the same at a border."""
-    name, block = family.name, _blocks(spec, family).channels
+    name, block = family.name, _blocks(spec, family).depth
     vector, load = f"{name}_a_v", f"{name}_a_load"
     square = [(i, j) for i in range(4) for j in range(4)]
     lines = [
@@ -233,15 +244,11 @@ def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str)
     name, tile, blocks = family.name, family.tile, _blocks(spec, family)
     window, channels = spec.window, spec.channels
     pitch = blocks.panels * tile.columns
-    v_pitch, m_pitch = POINTS * blocks.channels + _PAD, POINTS * pitch + _PAD
+    v_pitch, m_pitch = POINTS * blocks.depth + _PAD, POINTS * pitch + _PAD
     most, stride = blocks.tiles * tile.rows, channels * tile.columns
-    call = tile_call(
-        family,
-        counts,
-        "taken",
-        f"rows, 1, kc, u + point * panels * {stride} + k0 * {tile.columns}, {stride}, last_panel - first_panel, "
-        f"m + (begins - top) * {m_pitch} + point * {pitch}, {m_pitch}, k0 == 0",
-    )
+    operands = f"u + point * panels * {stride} + (k0 + done) * {tile.columns}, {stride}, last_panel - first_panel"
+    sums = f"m + (begins - top) * {m_pitch} + point * {pitch}, {m_pitch}, k0 + done == 0"
+    multiply = tile_call(family, counts, "taken", f"rows, segments, length, {operands}, {sums}")
     return f"""\
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
@@ -252,7 +259,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const int64_t all = {_tiles_of_all(spec)};
     const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
     const int64_t shortest = all / tiles, taller = all % tiles;
-    const float *rows[1][{tile.rows}];
+    const float *rows[{-(-blocks.depth // _SEGMENT)}][{tile.rows}];
     __attribute__((aligned(64))) float v[{most * v_pitch}], m[{most * m_pitch}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
@@ -267,8 +274,8 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
         const int64_t count = sx_least({spec.filters}, last_panel * {tile.columns}) - column;
         const float *u = job->b + first_panel * {stride};
         const float *plain = job->b + ({POINTS} * panels + 9 * first_panel) * {stride};
-        for (int64_t k0 = 0; k0 < {channels}; k0 += {blocks.channels}) {{
-            const int64_t kc = sx_least({channels} - k0, {blocks.channels});
+        for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
+            const int64_t kc = {name}_depths[block];
             for (int64_t at = top; at < bottom; at++) {{
                 const float *image = job->a + at / of_image * height * width * {channels} + k0;
                 const int64_t i = at % of_image / across * 2 - {window.pads_begin[0]};
@@ -283,9 +290,15 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
                     const int64_t begins = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
-                    for (int64_t r = 0; r < taken; r++)
-                        rows[0][r] = v + (begins - top + r) * {v_pitch} + point * {blocks.channels};
-                    {call}
+                    /* The segments of equal length, then what is left of the channels. */
+                    for (int64_t done = 0, segments, length; done < kc; done += segments * length) {{
+                        segments = done > 0 || kc < {_SEGMENT} ? 1 : kc / {_SEGMENT};
+                        length = done > 0 || kc < {_SEGMENT} ? kc - done : {_SEGMENT};
+                        for (int64_t s = 0; s < segments; s++)
+                            for (int64_t r = 0; r < taken; r++)
+                                rows[s][r] = v + (begins - top + r) * {v_pitch} + point * {blocks.depth} + done + s * {_SEGMENT};
+                        {multiply}
+                    }}
                 }}
         }}
         for (int64_t at = top; at < bottom; at++) {{
