@@ -6,50 +6,31 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import onnx_ir as ir
-
-from sardonyx.backends import reference
 from sardonyx.backends.guard import Flag, Guard
-from sardonyx.backends.reference import Value
-from sardonyx.errors import CacheError, InputError, ShapeError, ToolchainError, UnsupportedError
+from sardonyx.backends.values import Value
+from sardonyx.errors import CacheError, InputError, ToolchainError, UnsupportedError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
-from sardonyx.model.load import FILES, Source, load, verify_files
-from sardonyx.model.mapped import MappedFile
-from sardonyx.model.opset import latest_opset, nearest_operator
-from sardonyx.model.save import to_proto
-from sardonyx.model.source import describe, source_line
-from sardonyx.ops.custom import find_custom
-from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
-from sardonyx.passes.expand import Expanded, expand, nodes_of_model
-from sardonyx.passes.shapes import Shapes, infer_shapes
-from sardonyx.plan.graph import nodes_of
-from sardonyx.plan.plan import PlannedNode
 from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
-from sardonyx.runtime.compiled import compile_native, is_native
-from sardonyx.runtime.declared_ports import port_of
 from sardonyx.runtime.machine import usable_cores, usable_memory
-from sardonyx.runtime.measure import clock_address
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.placement import Placement
 from sardonyx.runtime.ports import Port, check_feeds
-from sardonyx.runtime.profile import Profile
-from sardonyx.runtime.profiling import (
-    Bill,
-    limits_of,
-    profile_runs,
-    works_of_plan,
-    works_of_program,
-)
 from sardonyx.runtime.repeats import Repeats
-from sardonyx.runtime.trace import Trace
+
+if TYPE_CHECKING:  # what a model that was compiled before does without, and would wait a second for
+    import onnx_ir as ir
+
+    from sardonyx.model.load import Source
+    from sardonyx.passes.shapes import Shapes
+    from sardonyx.runtime.loaded import Loaded
+    from sardonyx.runtime.profile import Profile
 
 __all__ = ["Placement", "Session"]
 
@@ -113,7 +94,7 @@ class Session:
             },
         )
         self._threads = threads or usable_cores()
-        self._open = partial(load, source, limits=limits, base_dir=base_dir)
+        self._source = (source, limits, base_dir)
         self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
         self._fixed_dims = dict(fixed_dims or {})
         self._defaults: frozenset[str] = frozenset()  # inputs that the model has values for
@@ -143,7 +124,7 @@ class Session:
 
     def _short_way(self) -> Repeats | None:
         """For models that read nothing of the user's files any more, and take one call to run."""
-        mapped = "model" in self.__dict__ and any(f.path for f in self.model.meta.get(FILES, ()))
+        mapped = "_loaded" in self.__dict__ and any(file.path for file in self._loaded.files)
         if self._native is None or (mapped and not self._is_kept):
             return None
         possible = Repeats.possible(self._native, self.inputs)
@@ -156,51 +137,32 @@ class Session:
         kept: _Kept,
     ) -> None:
         """Load, check and compile the model."""
-        model, shapes = self.model, self.shapes
-        _check_operators(model)
-        if declared_shapes == "refuse":
-            _check_conflicts(shapes)
-        planned = self._planned
-        self._native, nodes, reason = _compile(
-            planned.model, planned.shapes, self._threads, progress
-        )
-        if self._native is None:
-            self._program  # noqa: B018  a model that nothing can run is refused here, not at its first run
-        graph = model.graph
-        self._defaults = frozenset(v.name or "" for v in graph.inputs if v.const_value is not None)
-        self._ports = tuple(
-            port_of(v, has_default=v.name in graph.initializers) for v in graph.inputs
-        )
-        self.inputs = tuple(
-            p
-            for p, v in zip(self._ports, graph.inputs, strict=True)
-            if v.name not in graph.initializers
-        )
-        self.outputs = tuple(_output_port(v, shapes) for v in graph.outputs)
-        self._placement = _place(model, planned, nodes, reason)
-        if self._native is not None and not _uses_custom(model):
-            given, files = self._native, model.meta.get(FILES, ())
-            self._native = kept.keep(given, self._placement, self._ports, self.outputs, files)
+        loaded = self._loaded
+        loaded.check(declared_shapes)
+        self._native, self._placement = loaded.compile(self._threads, progress)
+        self._ports, self._defaults, self.outputs = loaded.ports()
+        self.inputs = tuple(port for port in self._ports if port.name not in self._defaults)
+        if self._native is not None and not loaded.uses_custom():
+            given = self._native
+            identities = {Path(file.path): file.identity for file in loaded.files}
+            self._native = kept.keep(given, self._placement, self._ports, self.outputs, identities)
             self._is_kept = self._native is not given
 
     @cached_property
-    def _program(self) -> reference.Program:
-        return reference.compile_model(self.model)
+    def _loaded(self) -> Loaded:
+        from sardonyx.runtime.loaded import Loaded
 
-    @cached_property
-    def _planned(self) -> Expanded:
-        """The model as it is compiled: without calls of functions."""
-        return expand(self.model, self.shapes)
+        return Loaded(*self._source)
 
-    @cached_property
+    @property
     def model(self) -> ir.Model:
         """The model itself; one that was compiled before is loaded when it is first asked for."""
-        return self._open()
+        return self._loaded.model
 
-    @cached_property
+    @property
     def shapes(self) -> Shapes:
         """What is known of every value before the model runs."""
-        return infer_shapes(self.model)
+        return self._loaded.shapes
 
     @property
     def placement(self) -> tuple[Placement, ...]:
@@ -251,7 +213,7 @@ class Session:
         if self._native is None or (
             self._defaults and not checked.keys().isdisjoint(self._defaults)  # compiled in
         ):
-            return self._program.run(checked, names, guard)
+            return self._loaded.program.run(checked, names, guard)
         arrays = [checked.get(port.name) for port in self.inputs]
         results = self._native.run(arrays, guard)
         if repeats is not None and byte_budget is None:
@@ -275,7 +237,9 @@ class Session:
     ) -> dict[str, Value]:
         """Run the model and return every value of its main graph by name."""
         guard = self._guard(timeout, cancel, None)
-        return self._program.run_all(check_feeds(self._ports, feeds, self._fixed_dims), guard)
+        return self._loaded.program.run_all(
+            check_feeds(self._ports, feeds, self._fixed_dims), guard
+        )
 
     def profile(self, feeds: Mapping[str, Any], *, runs: int = 20, warmup: int = 2) -> Profile:
         """Run the model on `feeds` again and again, and say where the time goes, step by step.
@@ -287,47 +251,15 @@ class Session:
         if runs < 1 or warmup < 0:
             raise ValueError(f"runs={runs}, warmup={warmup}; at least 1 and 0 are needed")
         checked = check_feeds(self._ports, feeds, self._fixed_dims)
-        inputs = [checked.get(port.name) for port in self.inputs]
-        native, outputs = self._native, [port.name for port in self.outputs]
+        native = self._native
         if not checked.keys().isdisjoint(self._defaults):
             native = None  # as in `run`: these are compiled in
-        if native is None:
-            works, clock = works_of_program(self._program), 0
-        else:
-            works = works_of_plan(native.plan, list(nodes_of(self._planned.model)))
-            clock = clock_address()
-
-        def once() -> Trace:
-            trace, guard = Trace(len(works), clock), self._guard(None, None, None)
-            if native is None:
-                self._program.run(checked, outputs, guard, trace.host)
-            else:
-                native.run(inputs, guard, trace)
-            return trace
-
-        for _ in range(warmup):
-            once()
-        model, shapes = self.model, self.shapes
-        if native is not None:
-            model, shapes = self._planned.model, self._planned.shapes
-        bill = Bill(shapes, model.opset_imports, self._input_sizes(checked))
-        return profile_runs(works, once, bill, runs=runs, limits=limits_of(self._threads))
-
-    def _input_sizes(self, given: Mapping[str, Value]) -> dict[str, int]:
-        """The symbols that these inputs give a size to."""
-        found: dict[str, int] = {}
-        for value in self.model.graph.inputs:
-            array, shape = given.get(value.name or ""), self.shapes.of(value).shape
-            if isinstance(array, np.ndarray) and shape is not None:
-                for dim, size in zip(shape, array.shape, strict=True):
-                    name = None if isinstance(dim, int) else dim.lone_symbol
-                    if name is not None:
-                        found[name] = size
-        return found
+        ports, guard = (self.inputs, self.outputs), partial(self._guard, None, None, None)
+        return self._loaded.profile(native, checked, ports, guard, self._threads, runs, warmup)
 
     def _guard(self, timeout: float | None, cancel: Flag | None, byte_budget: int | None) -> Guard:
-        if "model" in self.__dict__:
-            verify_files(self.model)
+        if "_loaded" in self.__dict__:
+            self._loaded.verify_files()
         deadline = None if timeout is None else time.monotonic() + timeout
         return Guard(
             byte_budget if byte_budget is not None else self._byte_budget, deadline, cancel
@@ -349,6 +281,10 @@ class _Recipe:
     options: Mapping[str, Any]
 
     def reopen(self) -> tuple[Callable[[], Session], tuple[()]]:
+        import onnx_ir as ir
+
+        from sardonyx.model.save import to_proto
+
         source = self.source
         if isinstance(source, ir.Model):
             source = to_proto(source)
@@ -396,99 +332,21 @@ class _Kept:
         placement: Sequence[Placement],
         inputs: Sequence[Port],
         outputs: Sequence[Port],
-        files: Sequence[MappedFile],
+        files: Mapping[Path, tuple[int, int, int]],
     ) -> NativeModel:
         """The model with its constants mapped from the cache, or as it is where that cannot be."""
         if self._cache is None or self._key is None:
             return native
-        others = {Path(f.path): f.identity for f in files if Path(f.path) != self._path}
+        others = {path: identity for path, identity in files.items() if path != self._path}
         if not keep(self._cache, self._key, native, placement, inputs, outputs, others):
             return native
         opened = self.open()
         return native if opened is None else opened.native
 
 
-def _output_port(value: ir.Value, shapes: Shapes) -> Port:
-    """An output as declared, with numbers for the dimensions that are always the same."""
-    port, inferred = port_of(value), shapes.of(value).shape
-    if port.shape is None or inferred is None or len(inferred) != len(port.shape):
-        return port
-    sizes = zip(port.shape, inferred, strict=True)
-    return replace(port, shape=tuple(size if isinstance(size, int) else dim for dim, size in sizes))
-
-
 def _default_budget() -> int | None:
     memory = usable_memory()
     return None if memory is None else memory * 4 // 5
-
-
-def _check_operators(model: ir.Model) -> None:
-    for node in nodes_of_model(model):
-        if latest_opset(node.domain) is not None or node.op_identifier() in model.functions:
-            continue
-        if find_custom(node.domain, node.op_type) is not None:
-            continue
-        near = nearest_operator(node.domain, node.op_type)
-        raise UnsupportedError(
-            f"nothing here runs the operator {node.op_type[:120]!r} of the domain {node.domain[:120]!r}.",
-            where=describe(node),
-            source=source_line(node),
-            value=f"{node.domain}::{node.op_type}"[:250],
-            hint=f"The nearest standard operator is {near}." if near else None,
-        )
-
-
-def _uses_custom(model: ir.Model) -> bool:
-    """Whether what the model computes is not in its file alone: a user's function may change with every run."""
-    return any(find_custom(node.domain, node.op_type) for node in nodes_of_model(model))
-
-
-def _check_conflicts(shapes: Shapes) -> None:
-    for conflict in shapes.conflicts:
-        raise ShapeError(
-            f"it is declared as {conflict.declared}, but the graph computes {conflict.inferred}.",
-            where=f"value {conflict.value!r}",
-            value=str(conflict.declared),
-            hint="Correct the declaration, or run with declared_shapes='ignore'.",
-        )
-
-
-def _compile(
-    model: ir.Model,
-    shapes: Shapes,
-    threads: int,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[NativeModel | None, tuple[PlannedNode, ...], str]:
-    """The compiled model and where its nodes went, or why there is none."""
-    try:
-        native = compile_native(model, shapes, threads=threads, progress=progress)
-    except (ToolchainError, CacheError) as error:
-        return None, (), f"nothing can be compiled here: {error.message}"
-    except NotNative as refusal:
-        return None, (), str(refusal)
-    return (native if is_native(native) else None), native.plan.nodes, ""
-
-
-def _place(
-    model: ir.Model, planned: Expanded, nodes: Sequence[PlannedNode], reason: str
-) -> tuple[Placement, ...]:
-    """Where every node went; a call of a function is native if all that it stands for is."""
-    parts: dict[ir.Node, list[PlannedNode]] = {}
-    if nodes:
-        for part, entry in zip(nodes_of(planned.model), nodes, strict=True):
-            for node in planned.origins[part]:
-                parts.setdefault(node, []).append(entry)
-    found = []
-    for node in nodes_of_model(model):
-        entries = parts.get(node, [])
-        slow = next((entry.reason for entry in entries if not entry.native), None)
-        kind: Literal["native", "reference"] = "reference"
-        if slow is not None or not entries:
-            why = slow or reason or "it belongs to a function"
-        else:
-            kind, why = "native", min(entry.reason for entry in entries)
-        found.append(Placement(describe(node), node.op_type, kind, why, source_line(node)))
-    return tuple(found)
 
 
 def _check_fallback(placement: tuple[Placement, ...]) -> None:

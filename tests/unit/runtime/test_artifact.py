@@ -16,7 +16,7 @@ import pytest
 
 import sardonyx as sx
 from sardonyx.options import Environment
-from sardonyx.runtime import artifact, session
+from sardonyx.runtime import artifact, loaded
 from sardonyx.runtime.artifact import artifact_key
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
@@ -64,13 +64,13 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every file that a session reads."""
     found: list[Any] = []
-    load = session.load
+    load = loaded.load
 
     def note(source: Any, **options: Any) -> Any:
         found.append(source)
         return load(source, **options)
 
-    monkeypatch.setattr(session, "load", note)
+    monkeypatch.setattr(loaded, "load", note)
     return found
 
 
@@ -143,3 +143,23 @@ def test_processes_agree_on_the_key(tmp_path: Path) -> None:
     ]
     assert len(set(said)) == 1
     assert said[0].strip() == artifact_key(path, Environment(Path("unused")))
+
+
+OPEN = """
+import sys
+import numpy as np
+import sardonyx as sx
+from sardonyx.runtime import artifact
+artifact.SETTLED = 0
+sx.Session(sys.argv[1]).run(None, {"x": np.ones((2, 64), np.float32)})
+print(*sorted({"onnx", "onnx_ir", "sympy", "sardonyx.plan.make", "sardonyx.backends.reference"} & set(sys.modules)))
+"""
+
+
+def test_opening_imports_nothing_of_the_compiler(tmp_path: Path) -> None:
+    path = save(tmp_path / "m.onnx", weights(0))
+    answer(path)
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
