@@ -109,11 +109,11 @@ def product_variants(
     target: Target, dtype: Dtype, rows: Size, inner: Size, expected: Mapping[str, int]
 ) -> tuple[str, ...]:
     """The kernels for a product, the rule's favourite first."""
-    few = isinstance(rows, int) and rows <= target.few_rows
-    usual = ("gemv", "gemm") if few else ("gemm", "gemv")
     depth = substitute(inner, expected)
-    cuts = target.cuts(dtype, depth) if isinstance(depth, int) else ()
-    return (*usual, *(f"gemm {cut}" for cut in cuts))
+    depths = target.depths(dtype, depth) if isinstance(depth, int) else ()
+    if isinstance(rows, int) and rows <= target.few_rows:
+        return ("gemv", "gemm", *(f"{name} {cut}" for name in ("gemv", "gemm") for cut in depths))
+    return ("gemm", "gemv", *(f"gemm {cut}" for cut in (*target.tiles(dtype), *depths)))
 
 
 # Convolutions
@@ -148,7 +148,7 @@ def convolution_variants(
     found = ["direct"]
     if stored == summed and border <= depth * _NEAR_BORDER and depth <= border * _NEAR_BORDER:
         found.append("direct wide" if depth < border else "direct narrow")
-    cuts = target.cuts(summed, depth * prod(window.kernel))
+    cuts = (*target.tiles(summed), *target.depths(summed, depth * prod(window.kernel)))
     return (*found, *(f"direct {cut}" for cut in cuts))
 
 

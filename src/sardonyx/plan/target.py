@@ -18,12 +18,12 @@ class Alternative:
 
     Attributes:
         name: what follows the name of the kernel, as in "gemm 6x12" or "direct by 384".
-        panel: columns of a packed operand's panel.
+        panel: columns of a packed operand's panel; None where they are the kernel's own.
         deeper_than: for sums of no more products than so many it is the kernel as it always is.
     """
 
     name: str
-    panel: int
+    panel: int | None = None
     deeper_than: int = 0
 
 
@@ -57,13 +57,18 @@ class Target:
 
     def panel_of(self, variant: str, dtype: Dtype) -> int:
         """The columns of the panels that a variant reads."""
-        cut = variant.partition(" ")[2]
+        kernel, _, cut = variant.partition(" ")
         for one in dict(self.alternatives).get(dtype, ()):
-            if one.name == cut:
+            if one.name == cut and one.panel is not None:
                 return one.panel
-        return dict(self.narrow_panels if variant == "gemv" else self.panels)[dtype]
+        return dict(self.narrow_panels if kernel == "gemv" else self.panels)[dtype]
 
-    def cuts(self, dtype: Dtype, inner: int) -> tuple[str, ...]:
-        """The names of the alternatives that differ where `inner` products are summed."""
+    def tiles(self, dtype: Dtype) -> tuple[str, ...]:
+        """The names of the alternatives that have other panels."""
         found = dict(self.alternatives).get(dtype, ())
-        return tuple(one.name for one in found if inner > one.deeper_than)
+        return tuple(one.name for one in found if one.panel is not None)
+
+    def depths(self, dtype: Dtype, inner: int) -> tuple[str, ...]:
+        """The names of the alternatives that cut a sum of `inner` products otherwise."""
+        found = dict(self.alternatives).get(dtype, ())
+        return tuple(one.name for one in found if one.panel is None and inner > one.deeper_than)

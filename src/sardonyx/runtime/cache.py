@@ -128,6 +128,14 @@ class Cache:
         except OSError as error:
             raise _unusable(spare, error) from error
 
+    def replace(self, kind: str, key: str, write: Callable[[Path], None]) -> Path:
+        """`put`, and what was kept under this key before is gone. Hold the lock, or what others put may go too."""
+        final = self.put(kind, key, write)
+        for name in _names(final.parent):
+            if name != final.name:
+                drop(final.parent / name)
+        return final
+
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
         """Alone with a key, among all threads and processes; what a dead process held is free.

@@ -5,32 +5,37 @@ native = compile_native(model, shapes, threads=2)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends import reference
 from sardonyx.backends.c.contractions import pack_constant, target_of
-from sardonyx.backends.c.emit import emit
+from sardonyx.backends.c.emit import emit, emit_candidates
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.backends.guard import Guard
-from sardonyx.errors import SardonyxError
+from sardonyx.errors import CacheError, SardonyxError, ToolchainError
 from sardonyx.model.opset import normal_domain
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes
+from sardonyx.plan.choice import expected_sizes
 from sardonyx.plan.graph import Array
 from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
+from sardonyx.plan.target import Timings
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
+from sardonyx.runtime.machine import usable_cores
 from sardonyx.runtime.native import NativeModel, Placer
 from sardonyx.runtime.size_rules import size_rule
 from sardonyx.runtime.threads import Pool, process_pool
+from sardonyx.runtime.timings import TimingStore
+from sardonyx.runtime.tuning import find_candidates, measure
 
-__all__ = ["Instruments", "compile_native", "plan_native"]
+__all__ = ["Choosing", "Instruments", "compile_native", "plan_native"]
 
 MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
 
@@ -50,9 +55,55 @@ class Instruments:
     place: Placer
 
 
-def plan_native(model: ir.Model, shapes: Shapes) -> Planned:
-    """The plan for the CPU that this process runs on; nothing is compiled."""
-    return make_plan(model, shapes, _folder(model), target_of(isa_of(host_cpu())))
+@dataclass(frozen=True)
+class Choosing:
+    """How kernels are chosen.
+
+    Attributes:
+        threads: how many one run may use; what was measured with others does not count.
+        sizes: what symbols are expected to be; kernels of unknown sizes are chosen by rule.
+        tune: measure what this machine has not measured yet.
+    """
+
+    threads: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    tune: bool = False
+
+
+def plan_native(
+    model: ir.Model,
+    shapes: Shapes,
+    choosing: Choosing | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Planned:
+    """The plan for the CPU that this process runs on; what is measured is compiled, the model is not."""
+    choosing = choosing or Choosing(usable_cores())
+    environment, cpu = read_environment(), host_cpu()
+    usual = replace(target_of(isa_of(cpu)), sizes=tuple(sorted(choosing.sizes.items())))
+
+    def make(timings: Timings) -> Planned:
+        return make_plan(model, shapes, _folder(model), replace(usual, timings=timings))
+
+    try:
+        toolchain, cache = find_toolchain(environment), default_cache(environment)
+    except (ToolchainError, CacheError):
+        return make(())  # compiling will say why
+    store = TimingStore(cache, cpu, toolchain)
+    known = store.known(choosing.threads)
+    if not choosing.tune:
+        return make(known)
+    target = replace(usual, timings=known)
+    candidates = find_candidates(make, target)
+    if candidates:
+        plan = candidates[0].planned.plan
+        sources = emit_candidates([one.kernel for one in candidates], isa_of(cpu))
+        units = [Unit(name, text) for name, text in sources.units.items()]
+        library = build_library(units, toolchain, cpu, cache, progress=progress)
+        expected = expected_sizes(target, plan.definitions)
+        pool, threads = process_pool(), choosing.threads
+        found = measure(candidates, library, expected, pool, threads, progress=progress)
+        store.remember(threads, found)
+    return make(store.known(choosing.threads))
 
 
 def compile_native(
@@ -60,12 +111,15 @@ def compile_native(
     shapes: Shapes,
     *,
     threads: int,
+    sizes: Mapping[str, int] | None = None,
+    tune: bool = False,
     progress: Callable[[int, int], None] | None = None,
     instruments: Instruments | None = None,
 ) -> NativeModel:
     """Compile a model; its library comes from the cache if it was built before.
 
     Args:
+        sizes, tune: see `Choosing`.
         instruments: only tools have any; every constant is in a block of memory of its own then.
 
     Raises:
@@ -76,7 +130,7 @@ def compile_native(
     toolchain = find_toolchain(environment)
     cpu = host_cpu()
     isa = isa_of(cpu)
-    planned = plan_native(model, shapes)
+    planned = plan_native(model, shapes, Choosing(threads, sizes or {}, tune), progress)
     plan = planned.plan
     flags = () if instruments is None else instruments.flags
     units = [Unit(name, text, flags) for name, text in emit(plan, isa).units.items()]

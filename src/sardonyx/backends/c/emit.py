@@ -18,7 +18,7 @@ from sardonyx.backends.c.render import render_kernel
 from sardonyx.loops.nodes import Kernel
 from sardonyx.plan.plan import AnyStep, AttentionKernel, Count, Jump, KernelSource, Plan, Step
 
-__all__ = ["Sources", "emit"]
+__all__ = ["Sources", "emit", "emit_candidates"]
 
 PLACEHOLDER = "sx_kernel"
 
@@ -36,12 +36,32 @@ def emit(plan: Plan, isa: Isa = PORTABLE) -> Sources:
     names: list[str] = []
     units: dict[str, str] = {}
     for kernel in plan.kernels:
-        text = _unit(kernel, isa)
-        name = f"k_{hashlib.blake2s(text.encode(), digest_size=10).hexdigest()}"
+        name, text = _named_unit(kernel, isa)
         names.append(name)
-        units[f"{name}.c"] = text.replace(f" {PLACEHOLDER}(", f" {name}(")
+        units[f"{name}.c"] = text
     units["main.c"] = _main(plan, names)
     return Sources(dict(sorted(units.items())), tuple(names))
+
+
+def emit_candidates(kernels: Sequence[KernelSource], isa: Isa = PORTABLE) -> Sources:
+    """Kernels by themselves, behind one function that calls them by number: for timing them.
+
+    int32_t sx_candidate(int32_t number, sx_run *run, void *const *p, const int64_t *n)
+    """
+    made = [_named_unit(kernel, isa) for kernel in kernels]
+    names = tuple(name for name, _ in made)
+    units = {f"{name}.c": text for name, text in made}
+    units["candidates.c"] = CANDIDATES.format(
+        declarations=_declarations(names), names=", ".join(names)
+    )
+    return Sources(dict(sorted(units.items())), names)
+
+
+def _named_unit(kernel: KernelSource, isa: Isa) -> tuple[str, str]:
+    """A kernel's name in C, and its file."""
+    text = _unit(kernel, isa)
+    name = f"k_{hashlib.blake2s(text.encode(), digest_size=10).hexdigest()}"
+    return name, text.replace(f" {PLACEHOLDER}(", f" {name}(")
 
 
 def _unit(kernel: KernelSource, isa: Isa) -> str:
@@ -63,18 +83,21 @@ def _main(plan: Plan, names: Sequence[str]) -> str:
         if isinstance(step, Step):
             tensors += step.tensors
             symbols += [numbers[symbol] for symbol in step.symbols]
-    declarations = "\n".join(
-        f"int32_t {name}(sx_run *run, void *const *p, const int64_t *n);"
-        for name in sorted(set(names))
-    )
     steps = [step for step in plan.steps if isinstance(step, Step)]
     return MAIN.format(
-        declarations=declarations,
+        declarations=_declarations(names),
         rows="\n".join(rows) or "    {HOST, 0, 0, 0, 0, 0, 0},",
         tensors=_table(tensors),
         symbols=_table(symbols),
         most_tensors=max((len(step.tensors) for step in steps), default=0) or 1,
         most_symbols=max((len(step.symbols) for step in steps), default=0) or 1,
+    )
+
+
+def _declarations(names: Sequence[str]) -> str:
+    return "\n".join(
+        f"int32_t {name}(sx_run *run, void *const *p, const int64_t *n);"
+        for name in sorted(set(names))
     )
 
 
@@ -101,6 +124,19 @@ def _table(numbers: Sequence[int]) -> str:
     ]
     return "\n".join(lines) or "    0,"
 
+
+CANDIDATES = """\
+#include "abi.h"
+
+{declarations}
+
+static int32_t (*const kernels[])(sx_run *, void *const *, const int64_t *) = {{{names}}};
+
+__attribute__((visibility("default")))
+int32_t sx_candidate(int32_t number, sx_run *run, void *const *p, const int64_t *n) {{
+    return kernels[number](run, p, n);
+}}
+"""
 
 MAIN = """\
 #include "abi.h"

@@ -69,8 +69,7 @@ def target_of(isa: Isa) -> Target:
 
 def _alternatives(isa: Isa, dtype: Dtype) -> tuple[Alternative, ...]:
     tiles = [Tile(rows, vectors * isa.lanes_of(dtype)) for rows, vectors in _TILES[isa.name]]
-    usual = tile_of(isa, dtype).columns
     return (
         *(Alternative(f"{tile.rows}x{tile.columns}", tile.columns) for tile in tiles),
-        *(Alternative(f"by {depth}", usual, deeper) for depth, deeper in _DEPTHS),
+        *(Alternative(f"by {depth}", None, deeper) for depth, deeper in _DEPTHS),
     )

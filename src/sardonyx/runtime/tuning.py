@@ -1,0 +1,271 @@
+"""Times the kernels that could compute each contraction of a model, on this machine.
+
+    plan the model with each candidate in turn     the kernels, packed weights and buffers that it would have
+    compile them all into one library              in parallel; the winners' objects serve the model later
+    problem by problem, the largest first:         A B C, C B A, A B C, …   the least time of each counts
+
+A candidate runs as it would inside the model, with its epilogue and on as many threads. Between two calls
+the caches are filled with something else and the inputs touched, as the step before would have left them.
+What takes far longer than the best drops out after a few rounds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sardonyx.backends.c.contractions import pack_constant
+from sardonyx.loops.scalars import NUMPY_TYPES
+from sardonyx.plan.choice import expected_sizes
+from sardonyx.plan.make import Planned
+from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel, Step
+from sardonyx.plan.target import Target, Timings
+from sardonyx.runtime.machine import usable_memory
+from sardonyx.runtime.native import Run
+from sardonyx.runtime.threads import Pool
+from sardonyx.sizes import evaluate, product, substitute
+
+__all__ = ["Candidate", "find_candidates", "measure"]
+
+Array = npt.NDArray[Any]
+Contraction = ProductKernel | ConvolutionKernel
+
+MOST_PROBLEMS = 64  # of a model: each is several kernels to compile
+SECONDS = 60.0  # for all problems of a model
+_SECONDS_A_PROBLEM = 1.0
+_ROUNDS = (5, 25)  # at least, and at most
+_HOPELESS = 1.25  # times the best: what takes longer after a few rounds is not run again
+_SWEPT = 1 << 20  # float32 values that fill a second-level cache several times over
+_SHARE_OF_MEMORY = 8
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel that could compute a problem, as a step of a plan that uses it."""
+
+    problem: str
+    variant: str
+    planned: Planned
+    step: Step
+
+    @property
+    def kernel(self) -> Contraction:
+        kernel = self.planned.plan.kernels[self.step.kernel]
+        assert isinstance(kernel, Contraction)
+        return kernel
+
+
+def find_candidates(make: Callable[[Timings], Planned], target: Target) -> list[Candidate]:
+    """Everything in a model that is worth timing and was not timed before, the largest problem first.
+
+    Args:
+        make: plans the model as if these were the timings of this machine.
+        target: with the timings that are known.
+    """
+    wanted = _problems(make(target.timings).plan, target)
+    found: dict[tuple[str, str], Candidate] = {}
+    for number in range(max(map(len, wanted.values()), default=0)):
+        # As if the candidate had been measured to be the best; nothing measured is the rule's favourite.
+        forced = tuple(
+            (problem, ((variants[0], 1.0), (variants[number], 0.5)) if number else ())
+            for problem, variants in wanted.items()
+            if number < len(variants)
+        )
+        planned = make((*target.timings, *forced))
+        for step in planned.plan.steps:
+            kernel = _contraction(planned.plan, step)
+            if kernel is None or kernel.choice.problem not in wanted:
+                continue
+            assert isinstance(step, Step)
+            one = Candidate(kernel.choice.problem, kernel.choice.variant, planned, step)
+            found.setdefault((one.problem, one.variant), one)
+    return [
+        found[problem, variant]
+        for problem, variants in wanted.items()
+        for variant in variants
+        if (problem, variant) in found
+    ]
+
+
+def _problems(plan: Plan, target: Target) -> dict[str, tuple[str, ...]]:
+    """Problems with several candidates of which not all were measured, those with the most work first."""
+    known, expected = dict(target.timings), expected_sizes(target, plan.definitions)
+    work: dict[str, int] = {}
+    variants: dict[str, tuple[str, ...]] = {}
+    for step in plan.steps:
+        kernel = _contraction(plan, step)
+        if kernel is None or kernel.choice.problem is None or len(kernel.choice.variants) < 2:
+            continue
+        problem = kernel.choice.problem
+        measured = {name for name, _ in known.get(problem, ())}
+        if not measured.issuperset(kernel.choice.variants):
+            variants[problem] = kernel.choice.variants
+            work[problem] = work.get(problem, 0) + _work(kernel, expected)
+    largest = sorted(variants, key=lambda problem: (-work[problem], problem))[:MOST_PROBLEMS]
+    return {problem: variants[problem] for problem in largest}
+
+
+def _contraction(plan: Plan, step: object) -> Contraction | None:
+    kernel = plan.kernels[step.kernel] if isinstance(step, Step) else None
+    return kernel if isinstance(kernel, (ProductKernel, ConvolutionKernel)) else None
+
+
+def _work(kernel: Contraction, expected: Mapping[str, int]) -> int:
+    """Multiplications of one call."""
+    if isinstance(kernel, ProductKernel):
+        size = kernel.batch * kernel.rows * kernel.inner * kernel.columns
+    else:
+        taps = product(kernel.kernel) * (kernel.channels // kernel.groups)
+        size = kernel.images * kernel.filters * taps * product(kernel.output_sizes)
+    found = substitute(size, expected)
+    return found if isinstance(found, int) else 0
+
+
+def measure(
+    candidates: Sequence[Candidate],
+    library: Path,
+    expected: Mapping[str, int],
+    pool: Pool,
+    threads: int,
+    *,
+    seconds: float = SECONDS,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, dict[str, float]]:
+    """The least seconds of every candidate by problem; problems that time or memory did not allow are left out.
+
+    Args:
+        library: as `emit_candidates` prints it for the kernels of the candidates, in their order.
+        expected: sizes of symbols.
+    """
+    functions = ctypes.CDLL(str(library))
+    function = functions.sx_candidate
+    function.restype = ctypes.c_int32
+    run = Run(parallel=pool.parallel_address, allocate=pool.allocate_address)
+    run.look, run.pool, run.threads, run.budget = pool.look_address, pool.handle, threads, -1
+    end = time.monotonic() + seconds
+    problems: dict[str, list[int]] = {}
+    for number, one in enumerate(candidates):
+        problems.setdefault(one.problem, []).append(number)
+    found: dict[str, dict[str, float]] = {}
+    for done, (problem, numbers) in enumerate(problems.items()):
+        if progress is not None:
+            progress(done, len(problems))
+        if time.monotonic() > end:
+            break
+        operands = [_operands(candidates[number], expected) for number in numbers]
+        if not all(operands):
+            continue
+        race = _Race(function, run, numbers, [one for one in operands if one is not None])
+        least = race.run()
+        if least is not None:
+            found[problem] = {
+                candidates[number].variant: time
+                for number, time in zip(numbers, least, strict=True)
+            }
+    if progress is not None:
+        progress(len(problems), len(problems))
+    return found
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """What a kernel is called with; `inputs` are the arrays that a step before it would have written."""
+
+    pointers: Any
+    sizes: Any
+    inputs: tuple[Array, ...]
+    arrays: tuple[Array, ...]
+
+
+def _operands(candidate: Candidate, expected: Mapping[str, int]) -> _Operands | None:
+    """Packed weights as they are, anything else made up; None where sizes are not known or memory is short."""
+    plan, step = candidate.planned.plan, candidate.step
+    if not set(step.symbols) <= expected.keys():
+        return None
+    room = (usable_memory() or 1 << 33) // _SHARE_OF_MEMORY
+    arrays: list[Array] = []
+    inputs: list[Array] = []
+    for number in step.tensors:
+        tensor = plan.tensors[number]
+        if tensor.place.kind == "constant":
+            packing = plan.constants[tensor.place.number].packing
+            array: Array = candidate.planned.constants[tensor.place.number]
+            made = pack_constant(array, packing) if packing else np.asarray(array, order="C")
+        else:
+            if tensor.dtype is None or tensor.shape is None:
+                return None
+            elements = evaluate(tensor.elements, expected)
+            if elements * NUMPY_TYPES[tensor.dtype].itemsize > room:
+                return None
+            made = _example(elements, NUMPY_TYPES[tensor.dtype])
+            inputs.append(made)
+        room -= made.nbytes
+        arrays.append(made)
+    addresses = [array.ctypes.data for array in arrays]
+    pointers = (ctypes.c_void_p * max(1, len(arrays)))(*addresses)
+    sizes = (ctypes.c_int64 * max(1, len(step.symbols)))(*(expected[n] for n in step.symbols))
+    return _Operands(pointers, sizes, tuple(inputs), tuple(arrays))
+
+
+def _example(elements: int, dtype: np.dtype[Any]) -> Array:
+    """Random values of a usual size; zeros where they might be indices."""
+    array: Array = np.zeros(elements, dtype)
+    if dtype.kind == "f" or dtype.name == "bfloat16":
+        some = np.random.default_rng(0).standard_normal(min(elements, 1 << 14)).astype(dtype)
+        for begin in range(0, elements, 1 << 14):
+            array[begin : begin + (1 << 14)] = some[: elements - begin]
+    return array
+
+
+class _Race:
+    """The candidates of one problem, timed in turns."""
+
+    def __init__(
+        self, function: Any, run: Run, numbers: Sequence[int], operands: Sequence[_Operands]
+    ) -> None:
+        self._function, self._run = function, run
+        self._numbers, self._operands = numbers, operands
+        self._least = [float("inf")] * len(numbers)
+        self._swept = np.zeros(_SWEPT, np.float32)
+
+    def run(self) -> list[float] | None:
+        """The least seconds of each; None where one of them refuses its operands."""
+        running = list(range(len(self._numbers)))
+        if not all(self._call(place) for place in running):
+            return None
+        end = time.monotonic() + _SECONDS_A_PROBLEM
+        for turn in range(_ROUNDS[1]):
+            if turn >= _ROUNDS[0] and time.monotonic() > end:
+                break
+            for place in running if turn % 2 else reversed(running):
+                self._time(place)
+            if turn == _ROUNDS[0] - 1:
+                most = _HOPELESS * min(self._least)
+                running = [place for place in running if place == 0 or self._least[place] <= most]
+        return self._least
+
+    def _time(self, place: int) -> None:
+        self._swept += 1
+        for array in self._operands[place].inputs:
+            array.view(np.uint8).max(initial=0)
+        begin = time.perf_counter_ns()
+        self._call(place)
+        self._least[place] = min(self._least[place], (time.perf_counter_ns() - begin) / 1e9)
+
+    def _call(self, place: int) -> bool:
+        one = self._operands[place]
+        self._run.error = 0
+        word = self._function(
+            ctypes.c_int32(self._numbers[place]),
+            ctypes.byref(self._run),
+            one.pointers,
+            one.sizes,
+        )
+        return bool(word == 0)
