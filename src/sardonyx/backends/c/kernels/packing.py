@@ -56,22 +56,6 @@ def pack_conv(weights: NDArray[np.generic], groups: int, tile: Tile) -> NDArray[
     return pack_b(matrix, tile)
 
 
-def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
-    """W[OC, IC, 3, 3] for F(2×2, 3×3): U = G g Gᵀ as [16, OC/NR, IC, NR], and behind it what `pack_conv` gives.
-
-    U is computed in float64 and rounded once.
-    """
-    outer, inner = weights.shape[:2]
-    g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-    # A few filters at a time: in float64 all of them might take more memory than the model itself.
-    points = np.empty((16, inner, outer), weights.dtype)
-    for first in range(0, outer, 64):
-        some = weights[first : first + 64].astype(np.float64)
-        points[..., first : first + 64] = (g @ some @ g.T).reshape(-1, inner, 16).transpose(2, 1, 0)
-    plain = pack_conv(weights, 1, tile)
-    return np.concatenate([pack_b(points, tile).reshape(-1), plain.reshape(-1)])
-
-
 def pack_depthwise(weights: NDArray[np.generic]) -> NDArray[np.generic]:
     """W[OC, 1, kernel...] as [taps, OC]."""
     return np.ascontiguousarray(weights.reshape(weights.shape[0], -1).T)

@@ -24,16 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
+from sardonyx.backends.c.kernels.points import POINTS, SEGMENT, channel_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
 
-POINTS = 16
-_CHANNELS = 128  # of a block, at most
-_SEGMENT = 32  # channels that are summed at a time: the error of longer sums would be above that of engines that block
 _FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too often; at most
 _STACK = 65536  # elements of V and M together: a quarter of a megabyte
 _TASK = 1 << 17  # multiplications worth a task of their own
@@ -91,11 +88,7 @@ static const int64_t {name}_depths[] = {{{", ".join(map(str, _blocks(spec, famil
 def _blocks(spec: ConvSpec, family: TileFamily) -> _Blocks:
     """Blocks that fit the stack, and leave room in the second-level cache for U."""
     tile = family.tile
-    # Blocks are whole segments, and the rest is in the last: no block is shorter than a vector.
-    segments = spec.channels // _SEGMENT
-    parts = max(1, -(-spec.channels // _CHANNELS))
-    borders = [i * segments // parts * _SEGMENT for i in range(parts)]
-    channels = tuple(end - begin for begin, end in pairwise([*borders, spec.channels]))
+    channels = channel_blocks(spec.channels)
     panels = min(_FILTERS[1] // tile.columns, -(-spec.filters // tile.columns))
     width = POINTS * (-(-max(channels) // 16) * 16 + panels * tile.columns) + 2 * _PAD
     return _Blocks(channels, panels, max(1, _STACK // width // tile.rows))
@@ -246,7 +239,8 @@ def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str)
     pitch = blocks.panels * tile.columns
     v_pitch, m_pitch = POINTS * blocks.depth + _PAD, POINTS * pitch + _PAD
     most, stride = blocks.tiles * tile.rows, channels * tile.columns
-    operands = f"u + point * panels * {stride} + (k0 + done) * {tile.columns}, {stride}, last_panel - first_panel"
+    panel = f"{tile.columns} * kc"
+    operands = f"u + (point * panels + first_panel) * {panel} + done * {tile.columns}, {panel}, last_panel - first_panel"
     sums = f"m + (begins - top) * {m_pitch} + point * {pitch}, {m_pitch}, k0 + done == 0"
     multiply = tile_call(family, counts, "taken", f"rows, segments, length, {operands}, {sums}")
     return f"""\
@@ -259,7 +253,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const int64_t all = {_tiles_of_all(spec)};
     const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
     const int64_t shortest = all / tiles, taller = all % tiles;
-    const float *rows[{-(-blocks.depth // _SEGMENT)}][{tile.rows}];
+    const float *rows[{-(-blocks.depth // SEGMENT)}][{tile.rows}];
     __attribute__((aligned(64))) float v[{most * v_pitch}], m[{most * m_pitch}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
@@ -272,10 +266,10 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
         const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
         const int64_t column = first_panel * {tile.columns};
         const int64_t count = sx_least({spec.filters}, last_panel * {tile.columns}) - column;
-        const float *u = job->b + first_panel * {stride};
         const float *plain = job->b + ({POINTS} * panels + 9 * first_panel) * {stride};
         for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
             const int64_t kc = {name}_depths[block];
+            const float *u = job->b + {POINTS * tile.columns} * panels * k0;
             for (int64_t at = top; at < bottom; at++) {{
                 const float *image = job->a + at / of_image * height * width * {channels} + k0;
                 const int64_t i = at % of_image / across * 2 - {window.pads_begin[0]};
@@ -292,11 +286,11 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t taken = shortest + (tile < taller);
                     /* The segments of equal length, then what is left of the channels. */
                     for (int64_t done = 0, segments, length; done < kc; done += segments * length) {{
-                        segments = done > 0 || kc < {_SEGMENT} ? 1 : kc / {_SEGMENT};
-                        length = done > 0 || kc < {_SEGMENT} ? kc - done : {_SEGMENT};
+                        segments = done > 0 || kc < {SEGMENT} ? 1 : kc / {SEGMENT};
+                        length = done > 0 || kc < {SEGMENT} ? kc - done : {SEGMENT};
                         for (int64_t s = 0; s < segments; s++)
                             for (int64_t r = 0; r < taken; r++)
-                                rows[s][r] = v + (begins - top + r) * {v_pitch} + point * {blocks.depth} + done + s * {_SEGMENT};
+                                rows[s][r] = v + (begins - top + r) * {v_pitch} + point * {blocks.depth} + done + s * {SEGMENT};
                         {multiply}
                     }}
                 }}

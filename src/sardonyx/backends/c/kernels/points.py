@@ -1,0 +1,45 @@
+"""Weights for Winograd's F(2×2, 3×3): U = G g Gᵀ, sixteen points for every channel and filter.
+
+    [block of channels][point][OC / NR][channel][NR]        U, and behind it
+    [OC / NR][tap · IC + channel][NR]                       the weights themselves, as `packing.pack_conv` has them
+
+A kernel goes through a block of channels, point by point: it reads U in one stream.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sardonyx.backends.c.kernels.isa import Tile
+from sardonyx.backends.c.kernels.packing import pack_b, pack_conv
+
+POINTS = 16
+SEGMENT = 32  # channels summed at a time: the error of longer sums would be above that of engines that block
+_CHANNELS = 128  # of a block, at most
+_FILTERS = 64  # transformed at a time: all of them in float64 might take more memory than the model
+_G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+
+
+def channel_blocks(channels: int) -> tuple[int, ...]:
+    """The channels in blocks of whole segments; the rest is in the last, so that none is shorter than a vector."""
+    segments, parts = channels // SEGMENT, max(1, -(-channels // _CHANNELS))
+    borders = [i * segments // parts * SEGMENT for i in range(parts)]
+    return tuple(end - begin for begin, end in pairwise([*borders, channels]))
+
+
+def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
+    """W[OC, IC, 3, 3] as above, in one line. U is computed in float64 and rounded once."""
+    outer, inner = weights.shape[:2]
+    points = np.empty((POINTS, inner, outer), weights.dtype)
+    # Weights that are not finite, or too large, spoil their points; the kernel takes the weights themselves then.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for first in range(0, outer, _FILTERS):
+            some = weights[first : first + _FILTERS].astype(np.float64)
+            u = (_G @ some @ _G.T).reshape(-1, inner, POINTS).transpose(2, 1, 0)
+            points[..., first : first + _FILTERS] = u
+    borders = np.cumsum([0, *channel_blocks(inner)])
+    parts = [pack_b(points[:, a:b], tile).reshape(-1) for a, b in pairwise(borders)]
+    return np.concatenate([*parts, pack_conv(weights, 1, tile).reshape(-1)])
