@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.runtime.addresses import address_of
 from sardonyx.runtime.native import PAUSED, Array, Layout, NativeModel, Run
 from sardonyx.runtime.ports import Port
 
@@ -85,11 +86,11 @@ class _Calls:
             frame = _Frame(self._native, self._layout, self._shapes)
         pointers = frame.pointers
         for array, (_, _, number) in zip(arrays, inputs, strict=True):
-            pointers[number] = array.__array_interface__["data"][0]
+            pointers[number] = address_of(array)
         made = {}
         for number, shape, dtype in self._layout.outputs:
             array = made[number] = np.empty(shape, dtype)
-            pointers[number] = array.__array_interface__["data"][0]
+            pointers[number] = address_of(array)
         failed = frame.call()
         if failed:
             raise self._native.failure(frame.run)
