@@ -67,12 +67,14 @@ def plan_text(
     """How the model would run on this machine: steps, kernels, buffers, memory, and what is not native.
 
     Args:
-        dims: values for symbolic dimensions, for memory in bytes.
+        dims: values for symbolic dimensions, for memory in bytes and for what was measured at these sizes.
     """
     from sardonyx.backends.c.contractions import variant_of
     from sardonyx.passes.expand import expand
     from sardonyx.plan.text import plan_text as run_plan_text
+    from sardonyx.runtime.chosen import Choosing
     from sardonyx.runtime.compiled import plan_native
+    from sardonyx.runtime.machine import usable_cores
 
     model = load(source, limits=limits)
     shapes = infer_shapes(model, limits=limits)
@@ -85,7 +87,8 @@ def plan_text(
                 hint=f"It has: {', '.join(known)}." if known else "All of it is static.",
             )
     planned = expand(model, shapes)
-    plan = plan_native(planned.model, planned.shapes).plan
+    choosing = Choosing(usable_cores(), dims or {})
+    plan = plan_native(planned.model, planned.shapes, choosing).plan
     return run_plan_text(plan, dims, variant_of)
 
 

@@ -22,6 +22,7 @@ from sardonyx.plan.plan import AttentionKernel, Plan, Step
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
 from sardonyx.plan.text import plan_text
 from sardonyx.plan.traffic import accesses
+from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import compile_native
 from sardonyx.runtime.native import NativeModel
 
@@ -48,7 +49,7 @@ class Graph:
 
 
 def compiled(model: ir.Model, threads: int = 2) -> NativeModel:
-    return compile_native(model, infer_shapes(model), threads=threads)
+    return compile_native(model, infer_shapes(model), Choosing(threads))
 
 
 def run(native: NativeModel, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -29,6 +29,7 @@ from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.memory import ALIGNMENT, Span, most_alive, place_slots
 from sardonyx.plan.plan import Step
+from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import compile_native, plan_native
 from sardonyx.runtime.native import Layout, NativeModel, Run
 from sardonyx.sizes import evaluate
@@ -159,7 +160,7 @@ def hidden(seed: int) -> Graph:
 def native_and_expected(graph: Graph) -> tuple[NativeModel, list[Any], list[Any]]:
     model = sx.load(graph.model)
     try:
-        native = compile_native(model, infer_shapes(model), threads=2)
+        native = compile_native(model, infer_shapes(model), Choosing(threads=2))
     except NotNative as refusal:
         pytest.skip(str(refusal))
     expected = compile_model(model).run(dict(graph.feeds), list(graph.outputs), Guard())
@@ -198,7 +199,7 @@ NETWORKS = ("mlp", "mobilenet_v2", "efficientnet_b0", "whisper_tiny_encoder", "l
 def test_networks_read_nothing_after_its_life(name: str) -> None:
     """The same bits as in a common arena whose dead bytes nobody touches."""
     model = sx.load(build(name))
-    native = compile_native(model, infer_shapes(model), threads=2)
+    native = compile_native(model, infer_shapes(model), Choosing(threads=2))
     assert len(native.plan.slots) >= (1 if name == "mlp" else 9)
     feeds = list(example_inputs(name).values())
     plain = native.run(feeds, Guard())

@@ -54,7 +54,7 @@ def choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choi
     if best != favourite:
         other = favourite
     why = f"measured: {_milliseconds(seconds[best])}, {other} {_milliseconds(seconds[other])}"
-    return Choice(best, why, problem, names)
+    return Choice(best, why, problem, names, measured=True)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -149,12 +149,14 @@ class Choice:
     Attributes:
         problem: what there was to compute, as one line of text; None where sizes are not known.
         variants: all that could compute it, the one that a rule would take first.
+        measured: whether it is what this machine measured, or else what a rule says.
     """
 
     variant: str
     why: str
     problem: str | None = None
     variants: tuple[str, ...] = ()
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from sardonyx.options import Environment
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
 from sardonyx.runtime.cache import Cache, content_key
+from sardonyx.runtime.chosen import Choosing, chosen_key, keep_choices
 from sardonyx.runtime.native import Array, NativeModel
 from sardonyx.runtime.placement import Placement
 from sardonyx.runtime.ports import Port
@@ -105,12 +106,14 @@ def keep(
     inputs: Sequence[Port],
     outputs: Sequence[Port],
     files: Mapping[Path, tuple[int, int, int]],
+    choosing: Choosing,
 ) -> bool:
     """Put a compiled model into the cache; False where it needs more than a plan to run.
 
     Args:
         files: what the model was read from beside the file that the key is for: inode, size and time of the
             last change as they were then.
+        choosing: how its kernels were chosen.
     """
     plain = all(port.dtype is not None and port.element is None for port in (*inputs, *outputs))
     asks_nodes = any(isinstance(step, ReferenceStep | SizeStep) for step in native.plan.steps)
@@ -119,7 +122,7 @@ def keep(
     if files:
         paths = json.dumps([str(path.absolute()) for path in files])
         cache.put("files", key, lambda path: _write_text(path, paths))
-    whole = _whole_key(cache, key)
+    whole = _whole_key(cache, key, keep_choices(cache, key, choosing, native.plan))
     if whole is None:
         return False
     places, size = _places(native.constants)
@@ -141,9 +144,10 @@ def keep(
     return True
 
 
-def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
+def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
     """The compiled model that was kept under this key; None where there is none."""
-    whole = _whole_key(cache, key)
+    chosen = chosen_key(cache, key, choosing)
+    whole = None if chosen is None else _whole_key(cache, key, chosen)
     if whole is None:
         return None
     found = cache.find("plan", whole)
@@ -158,7 +162,7 @@ def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
     plan: Plan = plan_from_json(contents["plan"])
     blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
     constants = [_constant(blob, *entry) for entry in contents["constants"]]
-    native = NativeModel(plan, library, constants, process_pool(pool), threads)
+    native = NativeModel(plan, library, constants, process_pool(pool), choosing.threads)
     return Opened(
         native,
         tuple(Placement(**one) for one in contents["placement"]),
@@ -167,13 +171,18 @@ def open_kept(cache: Cache, key: str, threads: int) -> Opened | None:
     )
 
 
-def _whole_key(cache: Cache, key: str) -> str | None:
-    """The key with the identities of the files of external data; None where one is gone or too young."""
+def _whole_key(cache: Cache, key: str, chosen: str) -> str | None:
+    """The key with the identities of the files of external data; None where one is gone or too young.
+
+    Args:
+        key: of the file.
+        chosen: of the form with the kernels of choice.
+    """
     found = cache.find("files", key)
     if found is None:
-        return key
+        return chosen
     identities = [_identity(Path(path)) for path in json.loads(found.read_bytes())]
-    return None if None in identities else content_key("external", key, repr(identities))
+    return None if None in identities else content_key("external", chosen, repr(identities))
 
 
 def _is_as_read(path: Path, then: tuple[int, int, int]) -> bool:

@@ -1,12 +1,12 @@
 """From a model to a compiled one: plan, C, library.
 
-native = compile_native(model, shapes, threads=2)
+native = compile_native(model, shapes, Choosing(threads=2))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -27,6 +27,7 @@ from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
 from sardonyx.plan.target import Timings
 from sardonyx.runtime.cache import default_cache
+from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.machine import usable_cores
 from sardonyx.runtime.native import NativeModel, Placer
@@ -35,7 +36,7 @@ from sardonyx.runtime.threads import Pool, process_pool
 from sardonyx.runtime.timings import TimingStore
 from sardonyx.runtime.tuning import find_candidates, measure
 
-__all__ = ["Choosing", "Instruments", "compile_native", "plan_native"]
+__all__ = ["Instruments", "compile_native", "plan_native"]
 
 MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
 
@@ -53,21 +54,6 @@ class Instruments:
     flags: tuple[str, ...]
     pool: Pool
     place: Placer
-
-
-@dataclass(frozen=True)
-class Choosing:
-    """How kernels are chosen.
-
-    Attributes:
-        threads: how many one run may use; what was measured with others does not count.
-        sizes: what symbols are expected to be; kernels of unknown sizes are chosen by rule.
-        tune: measure what this machine has not measured yet.
-    """
-
-    threads: int
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    tune: bool = False
 
 
 def plan_native(
@@ -88,38 +74,35 @@ def plan_native(
         toolchain, cache = find_toolchain(environment), default_cache(environment)
     except (ToolchainError, CacheError):
         return make(())  # compiling will say why
-    store = TimingStore(cache, cpu, toolchain)
-    known = store.known(choosing.threads)
+    store, threads = TimingStore(cache, cpu, toolchain), choosing.threads
+    known = store.known(threads)
     if not choosing.tune:
         return make(known)
     target = replace(usual, timings=known)
     candidates = find_candidates(make, target)
-    if candidates:
-        plan = candidates[0].planned.plan
-        sources = emit_candidates([one.kernel for one in candidates], isa_of(cpu))
-        units = [Unit(name, text) for name, text in sources.units.items()]
-        library = build_library(units, toolchain, cpu, cache, progress=progress)
-        expected = expected_sizes(target, plan.definitions)
-        pool, threads = process_pool(), choosing.threads
-        found = measure(candidates, library, expected, pool, threads, progress=progress)
-        store.remember(threads, found)
-    return make(store.known(choosing.threads))
+    if not candidates:
+        return make(known)
+    sources = emit_candidates([one.kernel for one in candidates], isa_of(cpu))
+    units = [Unit(name, text) for name, text in sources.units.items()]
+    library = build_library(units, toolchain, cpu, cache, progress=progress)
+    expected = expected_sizes(target, candidates[0].planned.plan.definitions)
+    found = measure(candidates, library, expected, process_pool(), threads, progress=progress)
+    store.remember(threads, found)
+    return make(store.known(threads))
 
 
 def compile_native(
     model: ir.Model,
     shapes: Shapes,
+    choosing: Choosing | None = None,
     *,
-    threads: int,
-    sizes: Mapping[str, int] | None = None,
-    tune: bool = False,
     progress: Callable[[int, int], None] | None = None,
     instruments: Instruments | None = None,
 ) -> NativeModel:
     """Compile a model; its library comes from the cache if it was built before.
 
     Args:
-        sizes, tune: see `Choosing`.
+        choosing: how kernels are chosen; by default for as many threads as there are usable cores.
         instruments: only tools have any; every constant is in a block of memory of its own then.
 
     Raises:
@@ -130,7 +113,9 @@ def compile_native(
     toolchain = find_toolchain(environment)
     cpu = host_cpu()
     isa = isa_of(cpu)
-    planned = plan_native(model, shapes, Choosing(threads, sizes or {}, tune), progress)
+    choosing = choosing or Choosing(usable_cores())
+    threads = choosing.threads
+    planned = plan_native(model, shapes, choosing, progress)
     plan = planned.plan
     flags = () if instruments is None else instruments.flags
     units = [Unit(name, text, flags) for name, text in emit(plan, isa).units.items()]

@@ -29,6 +29,7 @@ from sardonyx.passes.expand import Expanded, expand, nodes_of_model
 from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.plan.graph import nodes_of
 from sardonyx.plan.plan import PlannedNode
+from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import compile_native, is_native
 from sardonyx.runtime.declared_ports import port_of
 from sardonyx.runtime.measure import clock_address
@@ -89,14 +90,14 @@ class Loaded:
         return any(find_custom(node.domain, node.op_type) for node in nodes_of_model(self.model))
 
     def compile(
-        self, threads: int, progress: Callable[[int, int], None] | None
+        self, choosing: Choosing, progress: Callable[[int, int], None] | None
     ) -> tuple[NativeModel | None, tuple[Placement, ...]]:
         """The compiled model, if anything of it is native, and where its nodes went."""
         planned, native = self.planned, None
         nodes: tuple[PlannedNode, ...] = ()
         reason = ""
         try:
-            made = compile_native(planned.model, planned.shapes, threads=threads, progress=progress)
+            made = compile_native(planned.model, planned.shapes, choosing, progress=progress)
             nodes, native = made.plan.nodes, made if is_native(made) else None
         except (ToolchainError, CacheError) as error:
             reason = f"nothing can be compiled here: {error.message}"

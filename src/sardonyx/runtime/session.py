@@ -18,6 +18,7 @@ from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.options import read_environment
 from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
+from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.machine import usable_cores, usable_memory
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.placement import Placement
@@ -50,6 +51,9 @@ class Session:
         fixed_dims: values for symbolic dimensions, held to in every call.
         threads: how many threads one run may use; by default the CPUs that this process may use.
         precision: "float32", or "strict" for IEEE operations in a fixed order (docs/numerics.md).
+        tune: time the kernels that could compute each contraction on this machine, once, and take the fastest. What
+            was measured is remembered; without `tune` it is used where a model is compiled, and never measured.
+            Sizes that only a run knows are measured at `fixed_dims`.
         progress: called with (steps done, steps in all) while the model is compiled.
         limits: limits of loading.
         base_dir: where external data lies, when the model does not come from a path.
@@ -65,6 +69,7 @@ class Session:
         fixed_dims: Mapping[str, int] | None = None,
         threads: int | None = None,
         precision: Literal["strict", "float32"] = "float32",
+        tune: bool = False,
         progress: Callable[[int, int], None] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         base_dir: str | os.PathLike[str] | None = None,
@@ -89,6 +94,7 @@ class Session:
                 "fixed_dims": fixed_dims,
                 "threads": threads,
                 "precision": precision,
+                "tune": tune,
                 "limits": limits,
                 "base_dir": None if base_dir is None else Path(base_dir).absolute(),
             },
@@ -104,7 +110,8 @@ class Session:
         self.inputs: tuple[Port, ...] = ()
         self.outputs: tuple[Port, ...] = ()
         self._placement: tuple[Placement, ...] = ()
-        kept = _Kept(source, limits, declared_shapes, self._threads)
+        self._choosing = Choosing(self._threads, self._fixed_dims, tune)
+        kept = _Kept(source, limits, declared_shapes, self._choosing)
         opened = kept.open()
         if opened is None:
             self._prepare(declared_shapes, progress, kept)
@@ -139,7 +146,7 @@ class Session:
         """Load, check and compile the model."""
         loaded = self._loaded
         loaded.check(declared_shapes)
-        self._native, self._placement = loaded.compile(self._threads, progress)
+        self._native, self._placement = loaded.compile(self._choosing, progress)
         self._ports, self._defaults, self.outputs = loaded.ports()
         self.inputs = tuple(port for port in self._ports if port.name not in self._defaults)
         if self._native is not None and not loaded.uses_custom():
@@ -307,8 +314,10 @@ def _absolute(source: Source) -> Source:
 class _Kept:
     """The compiled form of a model's file in the cache, where it has one."""
 
-    def __init__(self, source: Source, limits: Limits, declared_shapes: str, threads: int) -> None:
-        self._threads = threads
+    def __init__(
+        self, source: Source, limits: Limits, declared_shapes: str, choosing: Choosing
+    ) -> None:
+        self._choosing = choosing
         self._cache: Cache | None = None
         self._key: str | None = None
         self._path: Path | None = None
@@ -324,7 +333,7 @@ class _Kept:
     def open(self) -> Opened | None:
         if self._cache is None or self._key is None:
             return None
-        return open_kept(self._cache, self._key, self._threads)
+        return open_kept(self._cache, self._key, self._choosing)
 
     def keep(
         self,
@@ -338,7 +347,8 @@ class _Kept:
         if self._cache is None or self._key is None:
             return native
         others = {path: identity for path, identity in files.items() if path != self._path}
-        if not keep(self._cache, self._key, native, placement, inputs, outputs, others):
+        choosing = self._choosing
+        if not keep(self._cache, self._key, native, placement, inputs, outputs, others, choosing):
             return native
         opened = self.open()
         return native if opened is None else opened.native
