@@ -1,7 +1,8 @@
-"""Sardonyx beside onnxruntime (and OpenVINO): the same work, in one process, in turns.
+"""Sardonyx beside its peers: the same work, in one process, in turns.
 
-    python -m benchmarks.peers                           the standard nine and two tree models
-    python -m benchmarks.peers bert_base mlp --openvino
+    python -m benchmarks.peers                           the standard nine and two tree models, beside onnxruntime
+    python -m benchmarks.peers bert_base mlp --beside onnxruntime openvino torch torch.compile
+    python -m benchmarks.peers --ours "sardonyx strict" --threads 1
     python -m benchmarks.peers --start-up                cold compile, opening and peak memory; a process each
     python -m benchmarks.peers --memory                  the arena against the most bytes alive at once
 
@@ -15,7 +16,6 @@ median of the rounds' ratios, with the lowest and the highest.
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.metadata
 import json
 import multiprocessing
@@ -24,23 +24,29 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.engines import (
+    ENGINES,
+    OURS,
+    Call,
+    Feeds,
+    import_engine,
+    open_engine,
+    package_of,
+)
 
 # Nothing heavy above: a process that measures its own memory imports this file and one engine.
 
 __all__ = ["Ratio", "Work", "describe_machine", "in_turns", "open_peer", "ratio_of"]
-
-Feeds = Mapping[str, NDArray[Any]]
-Call = Callable[[], object]
 
 PAUSE, WARM_UP = 0.1, 2
 LEAST_CALLS, LEAST_SECONDS = 5, 0.1  # of a block
@@ -88,58 +94,19 @@ def works(names: Sequence[str], console: Console, *, every_size: bool = True) ->
                 yield Work(f"{name}, {rows:,} rows", path, feeds, "trees")
 
 
-# ---------------------------------------------------------------- the engines
-
-
-def open_sardonyx(path: Path, feeds: Feeds, threads: int) -> Call:
-    session = importlib.import_module("sardonyx").Session(path, threads=threads)
-    return lambda: session.run(None, feeds)
-
-
-def open_onnxruntime(path: Path, feeds: Feeds, threads: int) -> Call:
-    ort: Any = importlib.import_module("onnxruntime")
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, feeds)
-
-
-def open_openvino(path: Path, feeds: Feeds, threads: int) -> Call:
-    openvino: Any = importlib.import_module("openvino")
-    # On some CPUs it would compute in float16, which is other work.
-    how = {
-        "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
-        "PERFORMANCE_HINT": "LATENCY",
-    }
-    request = openvino.Core().compile_model(path, "CPU", how).create_infer_request()
-    return lambda: request.infer(feeds)
-
-
-ENGINES: Mapping[str, Callable[[Path, Feeds, int], Call]] = {
-    "sardonyx": open_sardonyx,
-    "onnxruntime": open_onnxruntime,
-    "openvino": open_openvino,
-}
-
-# `import sardonyx` alone loads nothing yet.
-MODULES = {"sardonyx": "sardonyx.runtime.session"}
+# ---------------------------------------------------------------- speed
 
 
 def open_peer(name: str, work: Work, threads: int) -> Call | None:
     """The engine with the model, or None where it does not take it: not every peer knows every operator."""
-    importlib.import_module(name)  # that it is not installed is another matter
+    import_engine(name)  # that it is not installed is another matter
     try:
-        call = ENGINES[name](work.path, work.feeds, threads)
+        call = open_engine(name, work.path, work.feeds, threads)
         call()
     except Exception as error:
         print(f"{work.name}: {name} does not run it: {str(error).splitlines()[0][:160]}")
         return None
     return call
-
-
-# ---------------------------------------------------------------- speed
 
 
 @dataclass(frozen=True)
@@ -184,17 +151,17 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
 
 
 def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
-    peers = ["onnxruntime", *["openvino"] * arguments.openvino]
+    own, peers = arguments.ours, arguments.beside
     columns = ["model", "ours, ms", *[f"× {peer}" for peer in peers]]
-    table, found = new_table("speed, batch 1", columns), []
+    table, found = new_table(f"speed of {own}, batch 1", columns), []
     ratios: dict[str, dict[str, list[float]]] = {}  # by group and peer
     for work in works(arguments.models, console):
-        opened = {n: open_peer(n, work, arguments.threads) for n in ("sardonyx", *peers)}
+        opened = {n: open_peer(n, work, arguments.threads) for n in (own, *peers)}
         calls = {name: call for name, call in opened.items() if call is not None}
-        if "sardonyx" not in calls:
+        if own not in calls:
             continue
         seconds = in_turns(calls, arguments.rounds)
-        ours = seconds.pop("sardonyx")
+        ours = seconds.pop(own)
         row = {peer: ratio_of(ours, theirs) for peer, theirs in seconds.items()}
         for peer, ratio in row.items():
             ratios.setdefault(work.group, {}).setdefault(peer, []).append(ratio.median)
@@ -203,7 +170,8 @@ def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[
         found.append(
             {
                 "model": work.name,
-                "seconds": {"sardonyx": ours, **seconds},
+                "group": work.group,
+                "seconds": {own: ours, **seconds},
                 "ratios": {peer: asdict(ratio) for peer, ratio in row.items()},
             }
         )
@@ -225,6 +193,7 @@ class Opening:
 
     imports: float  # seconds to import the engine
     seconds: float  # to open the model
+    first: float  # to run it for the first time
     peak: int  # bytes of resident memory, at most
 
 
@@ -232,12 +201,13 @@ def measure_opening(engine: str, work: Work, threads: int, cache: str) -> Openin
     """Runs in a process of its own."""
     os.environ["SARDONYX_CACHE"] = cache
     begin = time.perf_counter()
-    importlib.import_module(MODULES.get(engine, engine))
+    import_engine(engine)
     imported = time.perf_counter()
-    call = ENGINES[engine](work.path, work.feeds, threads)
+    call = open_engine(engine, work.path, work.feeds, threads)
     opened = time.perf_counter()
     call()
-    return Opening(imported - begin, opened - imported, peak_memory())
+    done = time.perf_counter()
+    return Opening(imported - begin, opened - imported, done - opened, peak_memory())
 
 
 def peak_memory() -> int:
@@ -254,7 +224,17 @@ def in_a_process(engine: str, work: Work, threads: int, cache: str) -> Opening:
 
 
 def compare_start_up(arguments: argparse.Namespace, console: Console) -> list[dict[str, Any]]:
-    columns = ["model", "cold compile, s", "open, ms", "peer", "×", "peak, MB", "peer", "import, s"]
+    columns = [
+        "model",
+        "cold compile, s",
+        "open, ms",
+        "peer",
+        "×",
+        "with first run, ms",
+        "peer",
+        "×",
+    ]
+    columns += ["peak, MB", "peer", "import, s"]
     table, found = new_table("start-up; the peer is onnxruntime", [*columns, "peer"]), []
     for work in works(arguments.models, console, every_size=False):
         with tempfile.TemporaryDirectory() as cache:
@@ -265,12 +245,15 @@ def compare_start_up(arguments: argparse.Namespace, console: Console) -> list[di
                 peer.append(in_a_process("onnxruntime", work, arguments.threads, cache))
         both = (warm, peer)
         ours, theirs = (statistics.median(o.seconds for o in each) for each in both)
+        first = [statistics.median(o.seconds + o.first for o in each) for each in both]
         table.add_row(
             work.name,
             f"{cold.seconds:.1f}",
             f"{ours * 1e3:.1f}",
             f"{theirs * 1e3:.1f}",
             f"{ours / theirs:.2f}",
+            *[f"{seconds * 1e3:.1f}" for seconds in first],
+            f"{first[0] / first[1]:.2f}",
             *[f"{max(o.peak for o in each) / MEGABYTE:.0f}" for each in both],
             *[f"{statistics.median(o.imports for o in each):.2f}" for each in both],
         )
@@ -321,12 +304,12 @@ def describe_machine(threads: int, peers: Sequence[str]) -> dict[str, str]:
     from sardonyx.runtime.machine import read_cpu, usable_cores
 
     cpu = read_cpu()
-    engines = ("sardonyx", *peers)
+    packages = dict.fromkeys(package_of(name) for name in ("sardonyx", *peers))
     return {
         "cpu": f"{cpu.model}, {usable_cores()} of {cpu.total} cores, {' '.join(cpu.features)}",
         "threads": str(threads),
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
-        "engines": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in engines),
+        "engines": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
     }
 
 
@@ -344,7 +327,15 @@ def main() -> None:
     parser.add_argument("models", nargs="*", help="names; all where none is given")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--openvino", action="store_true", help="time OpenVINO too")
+    parser.add_argument("--ours", choices=list(OURS), default="sardonyx", help="at which precision")
+    parser.add_argument(
+        "--beside",
+        nargs="+",
+        choices=[name for name in ENGINES if name not in OURS],
+        default=["onnxruntime"],
+        metavar="PEER",
+        help="onnxruntime, openvino, 'openvino bfloat16', torch, torch.compile",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--start-up", action="store_true", help="instead of speed")
     what.add_argument("--memory", action="store_true", help="instead of speed")
@@ -352,19 +343,19 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.threads < 1:
         parser.error("at least one round and one thread are needed")
-    console = Console(width=120)
-    peers = ["onnxruntime", *["openvino"] * arguments.openvino]
-    machine = describe_machine(arguments.threads, peers)
+    console = Console(width=132)
+    machine = describe_machine(arguments.threads, arguments.beside)
     for key, text in machine.items():
         console.print(f"{key:8} {text}", highlight=False)
     if arguments.start_up:
-        results = compare_start_up(arguments, console)
+        kind, results = "start-up", compare_start_up(arguments, console)
     elif arguments.memory:
-        results = compare_memory(arguments, console)
+        kind, results = "memory", compare_memory(arguments, console)
     else:
-        results = compare_speed(arguments, console)
+        kind, results = "speed", compare_speed(arguments, console)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
+        content = {"kind": kind, "ours": arguments.ours, "machine": machine, "results": results}
+        arguments.json.write_text(json.dumps(content, indent=1))
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
 def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     names = {row["model"] for row in rows}
     wrong = {row["model"] for row in rows if row["wrong"]}
-    slow = {row["model"] for row in rows if row["reference"] or row["wrong"]}
+    slow = {row["model"] for row in rows if row["reference"]}
     text = f"{len(names)} models, {len(rows)} cases: {len(names - wrong)} agree, {len(names - slow)} fully native"
     ratios = [row["ratio"]["median"] for row in rows if row["ratio"]]
     if ratios:
@@ -223,7 +223,9 @@ def main() -> None:
         rows = run_cases(present, arguments.threads, arguments.rounds, status.update)
     show(rows, console)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine, "results": rows}, indent=1))
+        arguments.json.write_text(
+            json.dumps({"kind": "real", "machine": machine, "results": rows}, indent=1)
+        )
 
 
 if __name__ == "__main__":
