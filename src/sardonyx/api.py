@@ -150,10 +150,15 @@ def bench(
     schedule: Schedule | None = None,
     limits: Limits = DEFAULT_LIMITS,
     threads: int | None = None,
+    tune: bool = False,
     progress: Callable[[int, int], None] | None = None,
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bench:
-    """Time a model on one engine, or on two in turns, with the machine described."""
+    """Time a model on one engine, or on two in turns, with the machine described.
+
+    Args:
+        tune: have our own engine measure its kernels first, at the sizes of the inputs.
+    """
     from sardonyx.comparison.bench import bench as run_bench
     from sardonyx.inspection.check import source_name
 
@@ -169,6 +174,7 @@ def bench(
         limits=limits,
         machine=diagnose().summary,
         threads=threads,
+        tune=tune,
         progress=progress,
         tell=tell,
     )
@@ -184,6 +190,7 @@ def profile(
     warmup: int = 2,
     limits: Limits = DEFAULT_LIMITS,
     threads: int | None = None,
+    tune: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Profile:
     """Where the time of a run goes: kernel by kernel, with the nodes inside and what the machine allows.
@@ -191,14 +198,19 @@ def profile(
     Args:
         inputs: arrays by input name, a file or folder to read, or None for seeded examples.
         runs: how many runs are timed, after `warmup` others.
+        tune: measure kernels first, at the sizes of the inputs.
         progress: hears (steps done, steps in all) while the model is compiled.
     """
     from sardonyx.comparison.compare import explain_inputs, prepare_inputs, reusable
+    from sardonyx.comparison.inputs import sizes_of_feeds
     from sardonyx.runtime.session import Session
 
     source = reusable(source, limits)
     feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
-    session = Session(source, limits=limits, threads=threads, progress=progress)
+    sizes = sizes_of_feeds(load(source, limits=limits), feeds) if tune else None
+    session = Session(
+        source, limits=limits, threads=threads, progress=progress, tune=tune, fixed_dims=sizes
+    )
     with explain_inputs(source, inputs, feeds, limits):
         return session.profile(feeds, runs=runs, warmup=warmup)
 

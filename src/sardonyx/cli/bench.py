@@ -35,6 +35,13 @@ def bench(
     threads: Annotated[
         int | None, typer.Option(help="Threads of a run; all usable cores by default.", min=1)
     ] = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="First measure kernels on this machine; later sessions too take the fastest.",
+        ),
+    ] = False,
     profile: Annotated[
         bool, typer.Option("--profile", help="Where the time goes, kernel by kernel.")
     ] = False,
@@ -52,6 +59,7 @@ def bench(
     \b
     Examples:
         sardonyx bench model.onnx --against onnxruntime --dim batch=1 --repeat 50
+        sardonyx bench model.onnx --tune
         sardonyx bench model.onnx --profile --top 20 --trace run.json
     """
     from sardonyx import api
@@ -68,7 +76,7 @@ def bench(
             )
         if trace is not None:
             check_folder(trace)
-        found = _profile(model, inputs, seed, parse_dims(dim), repeat, warmup, threads)
+        found = _profile(model, inputs, seed, parse_dims(dim), repeat, warmup, threads, tune)
         _show_profile(found, model.name, trace, top=top, as_json=json_output)
         return
     with progress_bar("timing") as (progress, task):
@@ -81,6 +89,7 @@ def bench(
             dims=parse_dims(dim),
             schedule=Schedule(repeat=repeat, warmup=warmup),
             threads=threads,
+            tune=tune,
             progress=compiling(progress),
             tell=lambda done, total: progress.update(task, completed=done, total=total),
         )
@@ -98,6 +107,7 @@ def _profile(
     repeat: int,
     warmup: int,
     threads: int | None,
+    tune: bool,
 ) -> Profile:
     from sardonyx import api
     from sardonyx.cli.console import compiling, progress_bar
@@ -111,6 +121,7 @@ def _profile(
             runs=repeat,
             warmup=warmup,
             threads=threads,
+            tune=tune,
             progress=compiling(progress),
         )
 

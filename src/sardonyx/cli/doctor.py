@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from sardonyx.inspection.doctor import Diagnosis
+    from sardonyx.inspection.doctor import Diagnosis, Tuning
 
 __all__ = ["doctor"]
 
@@ -17,7 +17,7 @@ def doctor(
 ) -> None:
     """What this machine can do.
 
-    CPU features, usable cores and memory, compiler, cache folder and libraries. Exit code 1 when something needs your attention.
+    CPU features, usable cores and memory, compiler, cache folder, what was measured, and libraries. Exit code 1 when something needs your attention.
 
     \b
     Example:
@@ -72,11 +72,19 @@ def _rows(found: Diagnosis) -> dict[str, str]:
         "compiler": f"{compiler.name} (from {compiler.origin})" if compiler.name else "none",
         "native code": f"for {native.cpu} ({vectors}), {native.threads} thread{'s' * (native.threads != 1)} a run",
         "cache": f"{cache.path} ({'exists' if cache.exists else 'will be made when needed'})",
+        "tuning": _tuning(found.tuning),
         "libraries": ", ".join(f"{lib.name} {lib.version or 'MISSING'}" for lib in found.libraries),
         "extras": ", ".join(extras) or "none",
         "not installed": ", ".join(missing) or "nothing",
         "environment": ", ".join(found.environment) or "no SARDONYX_ variable is set",
     }
+
+
+def _tuning(tuning: Tuning) -> str:
+    if not tuning.problems:
+        return "nothing measured yet: sardonyx bench MODEL --tune, or Session(…, tune=True)"
+    measured = f"{tuning.problems} contraction{'s' * (tuning.problems != 1)} measured here"
+    return f"{measured}, the last on {tuning.newest}; inspect --plan shows what was chosen"
 
 
 def _memory(usable: int | None, total: int | None, limit: int | None) -> str:

@@ -20,10 +20,10 @@ from typing import Any
 from sardonyx.backends.reference import Value
 from sardonyx.comparison.compare import Inputs, explain_inputs, prepare_inputs, reusable
 from sardonyx.comparison.engines import Opening, Run, engine_version, open_engine
-from sardonyx.comparison.inputs import describe_feeds
+from sardonyx.comparison.inputs import describe_feeds, sizes_of_feeds
 from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
-from sardonyx.model.load import Source
+from sardonyx.model.load import Source, load
 
 __all__ = ["Bench", "Ratio", "Schedule", "Timing", "bench"]
 
@@ -163,6 +163,7 @@ def bench(
     limits: Limits = DEFAULT_LIMITS,
     machine: Mapping[str, str] | None = None,
     threads: int | None = None,
+    tune: bool = False,
     progress: Progress | None = None,
     tell: Progress = lambda done, total: None,
 ) -> Bench:
@@ -172,6 +173,7 @@ def bench(
         against: the engine to compare with.
         machine: what to say about the machine in the result.
         threads: that one run may use, on either engine; None for what each takes by itself.
+        tune: have our own engine measure its kernels first, at the sizes of the inputs.
         progress: hears (steps done, steps in all) while a model is compiled.
         tell: hears how many of the timed blocks are done.
     """
@@ -179,7 +181,9 @@ def bench(
     source = reusable(source, limits)
     feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
     names = [engine] if against is None else [engine, against]
-    runs = [open_engine(each, source, Opening(limits, threads, progress)) for each in names]
+    sizes = sizes_of_feeds(load(source, limits=limits), feeds) if tune else None
+    how = Opening(limits, threads, progress, tune, sizes)
+    runs = [open_engine(each, source, how) for each in names]
     with explain_inputs(source, inputs, feeds, limits):
         rounds = _time_in_turns(runs, feeds, plan, tell)
     timings = tuple(

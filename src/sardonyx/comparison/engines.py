@@ -40,11 +40,15 @@ class Opening:
         limits: of loading.
         threads: that one run may use; None for what the engine takes by itself.
         progress: hears (steps done, steps in all) while our own engine compiles.
+        tune: our own engine measures its kernels.
+        sizes: what the dynamic dimensions will always be.
     """
 
     limits: Limits = DEFAULT_LIMITS
     threads: int | None = None
     progress: Callable[[int, int], None] | None = None
+    tune: bool = False
+    sizes: Mapping[str, int] | None = None
 
 
 def open_engine(name: str, source: Source, how: Opening | None = None) -> Run:
@@ -73,7 +77,14 @@ def engine_version(name: str) -> str:
 
 
 def _open_sardonyx(source: Source, how: Opening) -> Run:
-    session = Session(source, limits=how.limits, threads=how.threads, progress=how.progress)
+    session = Session(
+        source,
+        limits=how.limits,
+        threads=how.threads,
+        progress=how.progress,
+        tune=how.tune,
+        fixed_dims=how.sizes,
+    )
     names = [port.name for port in session.outputs]
 
     def run(feeds: Mapping[str, Value]) -> dict[str, Value]:

@@ -75,6 +75,17 @@ def example_inputs(
     return {port.name: _example(value, port, sizes, generator) for value, port in ports}
 
 
+def sizes_of_feeds(model: ir.Model, feeds: Mapping[str, Value]) -> dict[str, int]:
+    """The dynamic dimensions that these feeds give a size to, by name."""
+    found: dict[str, int] = {}
+    for _, port in input_ports(model):
+        fed = feeds.get(port.name)
+        if isinstance(fed, np.ndarray) and port.shape is not None and fed.ndim == len(port.shape):
+            sizes = zip(port.shape, fed.shape, strict=True)
+            found |= {dim: size for dim, size in sizes if isinstance(dim, str)}
+    return found
+
+
 def describe_feeds(feeds: Mapping[str, Value]) -> dict[str, str]:
     """Type and shape by name: `{"x": "float32[1, 3, 224, 224]"}`."""
     return {name: _type_text(value) for name, value in feeds.items()}

@@ -12,8 +12,9 @@ from typing import Any
 
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
-from sardonyx.errors import ToolchainError
+from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.options import Environment, read_environment
+from sardonyx.runtime.cache import Cache
 from sardonyx.runtime.machine import (
     ROOT,
     Cpu,
@@ -26,6 +27,7 @@ from sardonyx.runtime.machine import (
     usable_memory,
 )
 from sardonyx.runtime.private_folder import distrust, forbids_execution
+from sardonyx.runtime.timings import TimingStore
 
 __all__ = [
     "CacheFolder",
@@ -35,6 +37,7 @@ __all__ = [
     "Library",
     "Memory",
     "NativeCode",
+    "Tuning",
     "diagnose",
 ]
 
@@ -91,6 +94,14 @@ class NativeCode:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """How many contractions were measured with this CPU and compiler, and on which day the last one was."""
+
+    problems: int
+    newest: str
+
+
+@dataclass(frozen=True)
 class CacheFolder:
     """Where compiled work is kept. `problem` says why it cannot be used, "" when it can."""
 
@@ -122,6 +133,7 @@ class Diagnosis:
     compiler: Compiler
     native: NativeCode
     cache: CacheFolder
+    tuning: Tuning
     libraries: tuple[Library, ...]
     extras: tuple[Library, ...]
     environment: tuple[str, ...]
@@ -168,6 +180,7 @@ def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagn
         compiler=_compiler(settings),
         native=_native(root),
         cache=_cache(settings.cache_dir),
+        tuning=_tuning(settings, root),
         libraries=tuple(Library(name, _version(name)) for name in _REQUIRED),
         extras=tuple(Library(name, _version(name), extra) for name, extra in _OPTIONAL.items()),
         environment=settings.is_set,
@@ -212,6 +225,19 @@ def _cache(folder: Path) -> CacheFolder:
     except OSError as error:
         return CacheFolder(str(folder), False, f"cannot be looked at: {error.strerror}.")
     return CacheFolder(str(folder), True, problem)
+
+
+def _tuning(settings: Environment, root: Path) -> Tuning:
+    """What is remembered; nothing is made or measured for it."""
+    folder = _cache(settings.cache_dir)
+    if not folder.exists or folder.problem:
+        return Tuning(0, "")
+    try:
+        store = TimingStore(Cache(settings.cache_dir), host_cpu(root), find_toolchain(settings))
+    except (ToolchainError, CacheError):
+        return Tuning(0, "")
+    found = store.measured()
+    return Tuning(found.problems, found.newest)
 
 
 def _version(name: str) -> str | None:

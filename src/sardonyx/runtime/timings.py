@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sardonyx.backends.c import contractions, kernels, variants
-from sardonyx.backends.c.toolchain import Cpu, Toolchain
+from sardonyx.backends.c.toolchain import SUPPORT, Cpu, Toolchain
 from sardonyx.plan.target import Timings
 from sardonyx.runtime.cache import Cache, content_key
 from sardonyx.runtime.machine import read_cpu
@@ -102,7 +101,8 @@ def _write(path: Path, text: str) -> None:
 
 @functools.cache
 def _digest_of_templates() -> str:
-    """What the kernels are printed by."""
-    sources = [Path(module.__file__ or "") for module in (contractions, variants)]
-    sources += sorted(Path(kernels.__file__ or "").parent.glob("*.py"))
+    """What the kernels are printed by; the files are read, not imported."""
+    folder = SUPPORT.parent
+    sources = [folder / "contractions.py", folder / "variants.py"]
+    sources += sorted((folder / "kernels").glob("*.py"))
     return content_key(*(source.read_bytes() for source in sources))
