@@ -43,12 +43,13 @@ static int64_t count(sx_run *run, const step *now, int64_t *n) {
     return turn;
 }
 
-/* Run the steps from `first` up to `end`. Where `clock` is given, it reads the time before and after every
+/* Run the steps from `first` up to `end`, or until `look` says otherwise. Where `clock` is given, it reads the time before and after every
  * step: times[2 * i] is when step i first began, times[2 * i + 1] how long all its turns took. */
 __attribute__((visibility("default")))
 int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t end,
                 int64_t (*clock)(void), int64_t *times) {
     int64_t begin = clock ? clock() : 0;
+    run->since = 0;
     for (int32_t i = first; i < end;) {
         const step *now = &steps[i];
         int32_t next = i + 1;
@@ -66,9 +67,15 @@ int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t 
             times[2 * i + 1] += over - begin;
             begin = over;
         }
-        const int32_t stop = __atomic_load_n(&run->stop, __ATOMIC_RELAXED);
-        if (stop != SX_OK) return run->error = stop;
+        const int32_t word = run->look(run);
+        if (word == SX_PAUSED) return run->step = next, word;
+        if (word != SX_OK) return run->error = word;
         i = next;
     }
     return SX_OK;
+}
+
+__attribute__((visibility("default")))
+int32_t sx_again(const sx_call *call) {
+    return sx_main(call->run, call->t, call->n, call->first, call->end, 0, 0);
 }

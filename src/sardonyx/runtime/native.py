@@ -95,6 +95,18 @@ class NodeProgram(Protocol):
     def run(self, inputs: Sequence[Value], guard: Guard, /) -> list[Value]: ...
 
 
+class Again(ctypes.Structure):
+    """sx_call of abi.h."""
+
+    _fields_ = (
+        ("run", ctypes.c_void_p),
+        ("pointers", ctypes.c_void_p),
+        ("sizes", ctypes.c_void_p),
+        ("first", ctypes.c_int32),
+        ("end", ctypes.c_int32),
+    )
+
+
 @dataclass(frozen=True)
 class Phase:
     """Steps that run without a stop in between: native ones, or a single one that Python does."""
@@ -158,6 +170,9 @@ class NativeModel:
         self.main = self._library.sx_main
         self.main.restype = ctypes.c_int32
         self.main.argtypes = (*[ctypes.c_void_p] * 3, *[ctypes.c_int32] * 2, *[ctypes.c_void_p] * 2)
+        self.again = self._library.sx_again
+        self.again.restype = ctypes.c_int32
+        self.again.argtypes = (ctypes.c_void_p,)
         self._phases = _phases(plan)
         native = [step for step in plan.steps if isinstance(step, Step)]
         self._read_natively = {number for step in native for number in step.tensors}

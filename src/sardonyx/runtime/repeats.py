@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx.runtime.addresses import address_of
-from sardonyx.runtime.native import PAUSED, Array, Layout, NativeModel, Run
+from sardonyx.runtime.native import PAUSED, Again, Array, Layout, NativeModel, Run
 from sardonyx.runtime.ports import Port
 
 __all__ = ["Repeats"]
@@ -104,16 +104,20 @@ class _Frame:
     def __init__(self, native: NativeModel, layout: Layout, shapes: Shapes) -> None:
         self.run = Run()
         self.pointers, self._sizes, self._arena = native.arguments(self.run, layout, shapes)
-        self._main = native.main
-        self._arguments = (
+        self._again = native.again
+        self._call = Again(
             ctypes.addressof(self.run),
             ctypes.addressof(self.pointers),
             ctypes.addressof(self._sizes),
+            0,
+            len(native.plan.steps),
         )
-        self._end = len(native.plan.steps)
+        self._address = ctypes.addressof(self._call)
 
     def call(self) -> int:
-        failed: int = self._main(*self._arguments, 0, self._end, None, None)
+        failed: int = self._again(self._address)
         while failed == PAUSED:
-            failed = self._main(*self._arguments, self.run.step, self._end, None, None)
+            self._call.first = self.run.step
+            failed = self._again(self._address)
+            self._call.first = 0
         return failed

@@ -215,4 +215,9 @@ int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t 
     }}
     return SX_OK;
 }}
+
+__attribute__((visibility("default")))
+int32_t sx_again(const sx_call *call) {{
+    return sx_main(call->run, call->t, call->n, call->first, call->end, 0, 0);
+}}
 """

@@ -47,6 +47,14 @@ struct sx_run {
     int64_t a, b;       /* the value and the limit, where there are any */
 };
 
+/* The arguments of sx_main where a call is made again and again, and each argument costs the caller time. */
+typedef struct {
+    sx_run *run;
+    void *const *t;
+    int64_t *n;
+    int32_t first, end;
+} sx_call;
+
 /* The first error of a run is kept; threads of one kernel may fail at the same time. */
 static inline int32_t sx_fail(sx_run *run, int32_t reason, int64_t a, int64_t b) {
     int32_t none = SX_OK;
