@@ -10,18 +10,18 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     const float *in2 = env->p[2];
     const float *in3 = env->p[3];
     float *out4 = env->p[4];
-    const int64_t t0 = (int64_t)((m / 14));
-    const int64_t t1 = (int64_t)((m % 14));
+    const int64_t t0 = (int64_t)((m / 7));
+    const int64_t t1 = (int64_t)((m % 7));
     SX_VECTOR
     for (int64_t i0 = 0; i0 < count; i0++) {
         const int64_t t2 = (int64_t)(i0 + n);
         const float t3 = sums[i0];
         const float t4 = in2[t2];
         const float t5 = t3 + t4;
-        const float t6 = in3[12544 * b + 14 * t0 + t1 + 196 * t2];
+        const float t6 = in3[3136 * b + 7 * t0 + t1 + 49 * t2];
         const float t7 = t5 + t6;
         const float t8 = sx_max_f32(t7, 0.0f);
-        out4[12544 * b + 14 * t0 + t1 + 196 * t2] = t8;
+        out4[3136 * b + 7 * t0 + t1 + 49 * t2] = t8;
     }
 }
 
@@ -217,194 +217,6 @@ static __attribute__((noinline)) void contract_rows_7(
     }
 }
 
-/* 8 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
-static __attribute__((noinline)) void contract_rows_8(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
-    const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
-    int64_t panel = 0;
-    for (; panel + 1 <= panels; panel += 1) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        contract_a_v c0_0_0 = zero;
-        contract_a_v c0_0_1 = zero;
-        contract_a_v c1_0_0 = zero;
-        contract_a_v c1_0_1 = zero;
-        contract_a_v c2_0_0 = zero;
-        contract_a_v c2_0_1 = zero;
-        contract_a_v c3_0_0 = zero;
-        contract_a_v c3_0_1 = zero;
-        contract_a_v c4_0_0 = zero;
-        contract_a_v c4_0_1 = zero;
-        contract_a_v c5_0_0 = zero;
-        contract_a_v c5_0_1 = zero;
-        contract_a_v c6_0_0 = zero;
-        contract_a_v c6_0_1 = zero;
-        contract_a_v c7_0_0 = zero;
-        contract_a_v c7_0_1 = zero;
-        if (!fresh) {
-            c0_0_0 = contract_a_load(acc + 0 * pitch + 0);
-            c0_0_1 = contract_a_load(acc + 0 * pitch + 4);
-            c1_0_0 = contract_a_load(acc + 1 * pitch + 0);
-            c1_0_1 = contract_a_load(acc + 1 * pitch + 4);
-            c2_0_0 = contract_a_load(acc + 2 * pitch + 0);
-            c2_0_1 = contract_a_load(acc + 2 * pitch + 4);
-            c3_0_0 = contract_a_load(acc + 3 * pitch + 0);
-            c3_0_1 = contract_a_load(acc + 3 * pitch + 4);
-            c4_0_0 = contract_a_load(acc + 4 * pitch + 0);
-            c4_0_1 = contract_a_load(acc + 4 * pitch + 4);
-            c5_0_0 = contract_a_load(acc + 5 * pitch + 0);
-            c5_0_1 = contract_a_load(acc + 5 * pitch + 4);
-            c6_0_0 = contract_a_load(acc + 6 * pitch + 0);
-            c6_0_1 = contract_a_load(acc + 6 * pitch + 4);
-            c7_0_0 = contract_a_load(acc + 7 * pitch + 0);
-            c7_0_1 = contract_a_load(acc + 7 * pitch + 4);
-        }
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            const float *a2 = rows[s][2];
-            const float *a3 = rows[s][3];
-            const float *a4 = rows[s][4];
-            const float *a5 = rows[s][5];
-            const float *a6 = rows[s][6];
-            const float *a7 = rows[s][7];
-            int64_t k = 0;
-            for (; k + 4 <= depth; k += 4) {
-                const contract_a_v x0 = contract_a_load(a0 + k);
-                const contract_a_v x1 = contract_a_load(a1 + k);
-                const contract_a_v x2 = contract_a_load(a2 + k);
-                const contract_a_v x3 = contract_a_load(a3 + k);
-                const contract_a_v x4 = contract_a_load(a4 + k);
-                const contract_a_v x5 = contract_a_load(a5 + k);
-                const contract_a_v x6 = contract_a_load(a6 + k);
-                const contract_a_v x7 = contract_a_load(a7 + k);
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 0, 0, 0, 0) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 0, 0, 0, 0) * y0_1;
-                }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 1, 1, 1, 1) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 1, 1, 1, 1) * y0_1;
-                }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 2, 2, 2, 2) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 2, 2, 2, 2) * y0_1;
-                }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 3, 3, 3, 3) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 3, 3, 3, 3) * y0_1;
-                }
-                b0 += 32;
-            }
-            for (; k < depth; k++) {
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                    c0_0_0 += a0[k] * y0_0;
-                    c0_0_1 += a0[k] * y0_1;
-                    c1_0_0 += a1[k] * y0_0;
-                    c1_0_1 += a1[k] * y0_1;
-                    c2_0_0 += a2[k] * y0_0;
-                    c2_0_1 += a2[k] * y0_1;
-                    c3_0_0 += a3[k] * y0_0;
-                    c3_0_1 += a3[k] * y0_1;
-                    c4_0_0 += a4[k] * y0_0;
-                    c4_0_1 += a4[k] * y0_1;
-                    c5_0_0 += a5[k] * y0_0;
-                    c5_0_1 += a5[k] * y0_1;
-                    c6_0_0 += a6[k] * y0_0;
-                    c6_0_1 += a6[k] * y0_1;
-                    c7_0_0 += a7[k] * y0_0;
-                    c7_0_1 += a7[k] * y0_1;
-                }
-                b0 += 8;
-            }
-        }
-        *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-        *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-        *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-        *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-        *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
-        *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
-        *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
-        *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
-        *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
-        *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-        *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-        *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-        *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
-        *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
-        *(contract_a_m *)(acc + 7 * pitch + 0) = c7_0_0;
-        *(contract_a_m *)(acc + 7 * pitch + 4) = c7_0_1;
-        b += 1 * stride;
-        acc += 8;
-    }
-}
-
 struct contract_job {
     const struct env *env;
     const void *a, *b;
@@ -415,7 +227,7 @@ struct contract_job {
 static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const struct contract_job *job = arg;
     const int64_t *n = job->n;
-    const int64_t height = 196, width = 64, depth = 32;
+    const int64_t height = 49, width = 64, depth = 32;
     const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
     const int64_t shortest = height / tiles, taller = height % tiles;
     const int64_t stride = 9 * depth * 8;
@@ -423,7 +235,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     __attribute__((aligned(64))) float acc[512];
     const int64_t size0 = 14;
     const int64_t size1 = 14;
-    const int64_t out1 = 14;
+    const int64_t out1 = 7;
     (void)n;
     for (int64_t task = begin; task < end; task++) {
         const int64_t row_block = task % job->row_blocks;
@@ -450,19 +262,16 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     const float *image = (const float *)job->a + b / 1 * (size0 * size1) * 32 + b % 1 * 32;
                     for (int64_t r = 0; r < taken; r++) {
                         int64_t pixel = m + r;
-                        const int64_t p1 = pixel % out1 * 1 - 1;
+                        const int64_t p1 = pixel % out1 * 2 - 1;
                         pixel /= out1;
-                        const int64_t p0 = pixel * 1 - 1;
+                        const int64_t p0 = pixel * 2 - 1;
                         for (int64_t s = 0; s < segments; s++) {
                             const int64_t i0 = p0 + contract_steps0[s0 + s]; const int64_t i1 = p1 + contract_steps1[s0 + s];
                             const int32_t inside = ((uint64_t)i0 < (uint64_t)size0) & ((uint64_t)i1 < (uint64_t)size1);
                             rows[s][r] = inside ? image + (i0 * size1 + i1) * 32 + k0 : contract_zeros;
                         }
                     }
-                    switch (taken) {
-                    case 7: contract_rows_7(rows, 9, 32, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 64, 1); break;
-                    case 8: contract_rows_8(rows, 9, 32, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 64, 1); break;
-                    }
+                    contract_rows_7(rows, 9, 32, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 64, 1);
                     if (last)
                         for (int64_t r = 0; r < taken; r++)
                             store_row(job->env, b / 1, m + r, b % 1 * 64 + column, count, sums + r * 64);
@@ -476,7 +285,7 @@ static void contract(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {
     (void)scratch, (void)n;
     struct contract_job job = {env, a, b, n, 1, 1};
-    const int64_t height = 196, width = 64, batch = (n[0]);
+    const int64_t height = 49, width = 64, batch = (n[0]);
     const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
     const double work = (double)height * (double)width * (double)batch * (double)(9 * (32));
     const int64_t wanted = work < 2097152.0 ? (int64_t)(work / 131072.0) : 16;
@@ -495,7 +304,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_51c2c2573c474a32d94a(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_78691ba77abaa331cf2e(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

@@ -26,11 +26,15 @@ TEXTS = {
     "layer_norm": """g (float[rows, 64] x, float[64] s, float[64] b) => (float[rows, 64] y) {
         y = LayerNormalization <axis = -1> (x, s, b)
     }""",
-    "conv_epilogue": """g (float[n, 32, 14, 14] x, float[n, 64, 14, 14] r) => (float[n, 64, 14, 14] y)
+    "conv_epilogue": """g (float[n, 32, 14, 14] x, float[n, 64, 7, 7] r) => (float[n, 64, 7, 7] y)
         <float[64, 32, 3, 3] w, float[64] b> {
-        c = Conv <pads = [1, 1, 1, 1]> (x, w, b)
+        c = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (x, w, b)
         s = Add (c, r)
         y = Relu (s)
+    }""",
+    "winograd": """g (float[1, 32, 14, 14] x) => (float[1, 64, 14, 14] y) <float[64, 32, 3, 3] w, float[64] b> {
+        c = Conv <pads = [1, 1, 1, 1]> (x, w, b)
+        y = Relu (c)
     }""",
     "gemm_static": """g (float[8, 64] x) => (float[8, 32] y) <float[64, 32] w, float[32] b> {
         h = Gemm (x, w, b)

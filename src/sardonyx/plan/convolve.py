@@ -40,6 +40,7 @@ from sardonyx.plan.plan import (
     Packing,
 )
 from sardonyx.plan.target import Target
+from sardonyx.plan.winograd import winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
 from sardonyx.sizes import Size, product, symbol
 
@@ -89,7 +90,7 @@ def write_convolution(writer: Writer, group: Group, target: Target) -> Written |
         return None
     out = graph.shape(group.root.node.outputs[0])
     phases = [Phase(0, 1, size, 0, ()) for size in out[2:]]
-    choice = _choice(writer, case, case.window, phases, target)
+    choice = _choice(writer, case, case.window, phases, target, plain=True)
     return _written(
         writer, group, case, case.window, case.pads, _packing(case, choice, target), phases, choice
     )
@@ -100,19 +101,31 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     if case.depthwise:
         return Packing("depthwise")
     panel = target.panel_of(choice.variant, case.summed)
+    if choice.variant == "winograd":
+        return Packing("winograd", (panel,))
     return Packing("filters", (case.window.groups, panel))
 
 
 def _choice(
-    writer: Writer, case: Case, window: Window, phases: list[Phase], target: Target
+    writer: Writer,
+    case: Case,
+    window: Window,
+    phases: list[Phase],
+    target: Target,
+    *,
+    plain: bool,
 ) -> Choice:
-    """Which kernel of the backend."""
+    """Which kernel of the backend; a phase of a transposed convolution is not a plain one."""
     expected = expected_sizes(target, writer.graph.definitions)
     shape, counts = writer.graph.shape(case.source), [phase.count for phase in phases]
     problem = convolution_problem(shape, case.outputs, counts, window, case.stored, expected)
     if case.depthwise:
         return choose(target, problem, ("depthwise",))
     variants = convolution_variants(target, window, case.channels, case.stored, case.summed)
+    channels, filters = case.channels, case.outputs
+    if plain and winograd_is_possible(target, window, channels, filters, case.stored):
+        pays = winograd_pays(channels, filters, shape[0], counts, expected)
+        variants = ("winograd", *variants) if pays else (*variants, "winograd")
     return choose(target, problem, variants)
 
 
@@ -149,7 +162,7 @@ def _write_phase(
     window = Window(tuple(len(phase.taps) for phase in phases), ones, ones, (), case.window.groups)
     taps = tuple(number for phase in phases for number in (len(phase.taps), *phase.taps))
     name = "depthwise-transposed" if case.depthwise else "filters-transposed"
-    choice = _choice(writer, case, window, list(phases), target)
+    choice = _choice(writer, case, window, list(phases), target, plain=False)
     panel = target.panel_of(choice.variant, case.summed)
     numbers = (case.window.groups, panel, len(phases), *taps)
     pads = tuple(-phase.offset for phase in phases)

@@ -40,6 +40,7 @@ class Target:
         alternatives: other cuts of the kernels, by the type of the sum.
         sizes: what symbols are expected to be, where somebody said so.
         timings: what was measured on this machine.
+        precision: what was promised of it (docs/numerics.md): "strict" rules out kernels that compute otherwise.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Target:
     alternatives: tuple[tuple[Dtype, tuple[Alternative, ...]], ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
     timings: Timings = ()
+    precision: str = "float32"
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

@@ -20,6 +20,8 @@ from sardonyx.sizes import Size, ceil_div, product
 
 __all__ = ["Access", "accesses", "packed_constants"]
 
+WINOGRAD_POINTS = 16  # for every channel and filter
+
 
 @dataclass(frozen=True)
 class Access:
@@ -98,6 +100,8 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
 def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:
     """Elements of packed filters; those of every group fill whole panels."""
     taps = product(kernel.kernel)
+    if constant.packing is not None and constant.packing.name == "winograd":
+        taps += WINOGRAD_POINTS  # and the filters themselves
     if kernel.depthwise or constant.packing is None:
         return taps * kernel.filters
     panel = constant.packing.numbers[-1]

@@ -18,6 +18,8 @@ from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
+from sardonyx.backends.c.kernels.points import pack_winograd
+from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
@@ -45,6 +47,8 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
     if packing.name == "filters":
         groups, panel = packing.numbers
         return pack_conv(array, groups, Tile(1, panel))
+    if packing.name == "winograd":
+        return pack_winograd(array, Tile(1, *packing.numbers))
     if packing.name == "depthwise":
         return pack_depthwise(array)
     groups, panel = packing.numbers[:2]
@@ -143,6 +147,8 @@ def variant_of(kernel: KernelSource) -> str:
 
 def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
+    if kernel.choice.variant == "winograd":
+        return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if not kernel.depthwise:
         cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
         direct = replace(_conv_spec(kernel, name_of), copies=cut.copies)

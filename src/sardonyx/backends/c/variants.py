@@ -4,8 +4,9 @@
     gemm 6x12   a tile of choice        gemm by 384     K in blocks of 384 values
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
+    winograd    a convolution of fewer multiplications
 
-Every one of them sums an element over k in the same order, so that all give the same bits.
+Every one of them but `winograd` sums an element over k in the same order, so that these give the same bits.
 """
 
 from __future__ import annotations
