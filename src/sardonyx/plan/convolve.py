@@ -124,7 +124,7 @@ def _choice(
     variants = convolution_variants(target, window, case.channels, case.stored, case.summed)
     channels, filters = case.channels, case.outputs
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
-        pays = winograd_pays(channels, filters, shape[0], counts, expected)
+        pays = winograd_pays(channels, filters, shape[0], counts)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
     return choose(target, problem, variants)
 

@@ -7,12 +7,12 @@ where there were 9. Odd sizes waste half of their last tiles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.target import Target
-from sardonyx.sizes import Size, substitute
+from sardonyx.sizes import Size
 
 __all__ = ["winograd_is_possible", "winograd_pays"]
 
@@ -39,19 +39,17 @@ def winograd_is_possible(
     )
 
 
-def winograd_pays(
-    channels: int, filters: int, images: Size, output: Sequence[Size], expected: Mapping[str, int]
-) -> bool:
+def winograd_pays(channels: int, filters: int, images: Size, output: Sequence[Size]) -> bool:
     """Whether it should be the faster way.
+
+    What sizes are expected to be is not asked: the model decides alone, so that its answers have the same bits
+    wherever nothing was measured.
 
     Args:
         output: height and width of the output.
-        expected: what symbols are expected to be.
     """
-    count = substitute(images, expected)
-    sizes = [substitute(size, expected) for size in output]
-    height, width = (size if isinstance(size, int) else _UNKNOWN for size in sizes)
-    several = count if isinstance(count, int) else 1
+    height, width = (size if isinstance(size, int) else _UNKNOWN for size in output)
+    several = images if isinstance(images, int) else 1
     pixels, tiles = several * height * width, several * (-(-height // 2)) * (-(-width // 2))
     pairs = channels * filters
     cost = tiles * (_POINTS * pairs + _TRANSFORM * (channels + filters)) + _WEIGHT * pairs

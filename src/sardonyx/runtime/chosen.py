@@ -30,11 +30,13 @@ class Choosing:
         threads: how many one run may use; what was measured with others does not count.
         sizes: what symbols are expected to be; kernels of unknown sizes are chosen by rule.
         tune: measure what this machine has not measured yet.
+        precision: "strict" leaves only kernels whose operations are those of the definition, in a fixed order.
     """
 
     threads: int
     sizes: Mapping[str, int] = field(default_factory=dict)
     tune: bool = False
+    precision: str = "float32"
 
 
 def chosen_key(cache: Cache, key: str, choosing: Choosing) -> str | None:

@@ -65,7 +65,8 @@ def plan_native(
     """The plan for the CPU that this process runs on; what is measured is compiled, the model is not."""
     choosing = choosing or Choosing(usable_cores())
     environment, cpu = read_environment(), host_cpu()
-    usual = replace(target_of(isa_of(cpu)), sizes=tuple(sorted(choosing.sizes.items())))
+    sizes = tuple(sorted(choosing.sizes.items()))
+    usual = replace(target_of(isa_of(cpu)), sizes=sizes, precision=choosing.precision)
 
     def make(timings: Timings) -> Planned:
         return make_plan(model, shapes, _folder(model), replace(usual, timings=timings))

@@ -110,7 +110,7 @@ class Session:
         self.inputs: tuple[Port, ...] = ()
         self.outputs: tuple[Port, ...] = ()
         self._placement: tuple[Placement, ...] = ()
-        self._choosing = Choosing(self._threads, self._fixed_dims, tune)
+        self._choosing = Choosing(self._threads, self._fixed_dims, tune, precision)
         kept = _Kept(source, limits, declared_shapes, self._choosing)
         opened = kept.open()
         if opened is None:
@@ -325,7 +325,8 @@ class _Kept:
             environment = read_environment()
             self._path = Path(source)
             try:
-                self._key = artifact_key(self._path, environment, limits, declared_shapes)
+                options = (limits, declared_shapes, choosing.precision)
+                self._key = artifact_key(self._path, environment, *options)
                 self._cache = default_cache(environment)
             except (ToolchainError, CacheError):
                 self._key = None  # compiling will say why
