@@ -90,7 +90,7 @@ def bench(
             schedule=Schedule(repeat=repeat, warmup=warmup),
             threads=threads,
             tune=tune,
-            progress=compiling(progress),
+            progress=compiling(progress, "tuning" if tune else "compiling"),
             tell=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if json_output:
@@ -122,7 +122,7 @@ def _profile(
             warmup=warmup,
             threads=threads,
             tune=tune,
-            progress=compiling(progress),
+            progress=compiling(progress, "tuning" if tune else "compiling"),
         )
 
 

@@ -136,15 +136,15 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[tuple[Progress
         yield progress, progress.add_task(plain(what), total=total)
 
 
-def compiling(progress: Progress) -> Callable[[int, int], None]:
+def compiling(progress: Progress, what: str = "compiling") -> Callable[[int, int], None]:
     """For `Session(progress=…)`: a line of its own under the bar, as long as something is compiled."""
     tasks: list[TaskID] = []
 
     def tell(done: int, total: int) -> None:
         if not tasks:
             tasks.append(progress.add_task("", total=total))
-        what = f"compiling {done} of {total}"
-        progress.update(tasks[0], description=what, completed=done, total=total)
+        now = f"{what} {done} of {total}"
+        progress.update(tasks[0], description=now, completed=done, total=total)
         if done >= total:
             progress.remove_task(tasks.pop())
 

@@ -235,6 +235,12 @@ def test_bench(save: Any) -> None:
     assert "median" in out
 
 
+def test_bench_tunes(save: Any) -> None:
+    data, code = run_json("bench", save(RELU), "--repeat", "1", "--warmup", "0", "--tune")
+    assert code == 0
+    assert len(data["timings"]) == 1
+
+
 def test_doctor() -> None:
     data, code = run_json("doctor")
     assert data["cores"]["usable"] >= 1
