@@ -4,7 +4,7 @@
 
 A form with measured kernels is kept beside the one by rule, under a key that its choices are part of; this small entry
 says which it is. What was kept wins over what was measured since: opening it plans nothing. Tuning a model, or
-`sardonyx cache clear timing`, is how its choices change.
+`sardonyx cache clear --kind timing`, is how its choices change.
 """
 
 from __future__ import annotations
