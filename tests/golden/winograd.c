@@ -2,32 +2,6 @@
 #include "index.h"
 #include "scalar.h"
 
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 14));
-        const int64_t t1 = (int64_t)((i0 % 14));
-        SX_VECTOR
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
-        }
-    }
-}
-
-int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
-
 struct env { sx_run *run; void *const *p; const int64_t *n; };
 
 static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,
@@ -447,9 +421,11 @@ static __attribute__((noinline)) void contract_patch(
     contract_input(patch, 128, 32, count, v);
 }
 
-static inline float contract_output(float *m, int64_t count) {
-    contract_a_v spoilt00 = {0}, spoilt01 = {0}, spoilt10 = {0}, spoilt11 = {0};
-    float any = 0;
+typedef int32_t contract_mask __attribute__((vector_size(16)));
+
+static inline int32_t contract_output(float *m, int64_t count) {
+    contract_mask good = (contract_mask){0} - 1;
+    contract_a_v spoilt = {0};
     for (int64_t f = 0; f < count; f += 4) {
         const contract_a_v m00 = contract_a_load(m + 0 + f);
         const contract_a_v m01 = contract_a_load(m + 64 + f);
@@ -483,15 +459,22 @@ static inline float contract_output(float *m, int64_t count) {
         *(contract_a_m *)(m + 64 + f) = y01;
         *(contract_a_m *)(m + 128 + f) = y10;
         *(contract_a_m *)(m + 192 + f) = y11;
-        spoilt00 += y00 * 0;
-        spoilt01 += y01 * 0;
-        spoilt10 += y10 * 0;
-        spoilt11 += y11 * 0;
+        const contract_a_v q0 = y00 * y00;
+        const contract_a_v q1 = y01 * y01;
+        const contract_a_v q2 = y10 * y10;
+        const contract_a_v q3 = y11 * y11;
+        const contract_a_v first = q0 + q1;
+        const contract_a_v second = q2 + q3;
+        const contract_a_v total = first + second;
+        const contract_a_v least = total * 0x1p-28f;
+        good &= (contract_mask)(q0 >= least) & (contract_mask)(q1 >= least) & (contract_mask)(q2 >= least) & (contract_mask)(q3 >= least);
+        spoilt += total * 0;
     }
-    const contract_a_v spoilt = spoilt00 + spoilt01 + spoilt10 + spoilt11;
+    good &= (contract_mask)(spoilt == 0);
+    int32_t all = -1;
     for (int64_t lane = 0; lane < 4; lane++)
-        any += spoilt[lane];
-    return any;
+        all &= good[lane];
+    return all;
 }
 
 static __attribute__((noinline, cold)) void contract_repair(
@@ -505,11 +488,20 @@ static __attribute__((noinline, cold)) void contract_repair(
             rows[tap][pixel] = inside ? image + (i * width + j) * 32 : contract_zeros;
         }
     for (int64_t panel = 0; panel < panels; panel++) {
-        float any = 0;
-        for (int64_t pixel = 0; pixel < 4; pixel++)
-            for (int64_t f = 0; f < 8; f++)
-                any += y[pixel * 64 + panel * 8 + f] * 0;
-        if (any != 0)
+        const float *at = y + panel * 8;
+        int32_t good = 1;
+        for (int64_t f = 0; f < 8; f++) {
+            const float q0 = at[f + 0] * at[f + 0];
+            const float q1 = at[f + 64] * at[f + 64];
+            const float q2 = at[f + 128] * at[f + 128];
+            const float q3 = at[f + 192] * at[f + 192];
+            const float first = q0 + q1;
+            const float second = q2 + q3;
+            const float total = first + second;
+            const float least = total * 0x1p-28f;
+            good &= (q0 >= least) & (q1 >= least) & (q2 >= least) & (q3 >= least) & (total * 0 == 0);
+        }
+        if (!good)
             contract_rows_4(
                 rows, 9, 32, weights + panel * 2304, 2304, 1, y + panel * 8, 64, 1);
     }
@@ -569,7 +561,7 @@ static void contract_tasks(void *arg, int64_t begin, int64_t end) {
         for (int64_t at = top; at < bottom; at++) {
             const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
             float *y = m + (at - top) * 1040;
-            if (contract_output(y, (last_panel - first_panel) * 8) != 0)
+            if (!contract_output(y, (last_panel - first_panel) * 8))
                 contract_repair(
                     job->a + b * height * width * 32, height, width,
                     i - 1, j - 1, plain, last_panel - first_panel, y);
@@ -603,8 +595,34 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_e3b78a7ee2b49bc275b7(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_a51dc26b2effa7aac461(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], 0, n);
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
+
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 14));
+        const int64_t t1 = (int64_t)((i0 % 14));
+        SX_VECTOR
+        for (int64_t i1 = 0; i1 < 32; i1++) {
+            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
+        }
+    }
+}
+
+int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

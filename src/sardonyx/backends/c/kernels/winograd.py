@@ -15,9 +15,10 @@ outputs is a row. U comes packed (`packing.pack_winograd`). A task takes some ti
         for every point: product, added to M    on the stack
     for every tile: Y, and an epilogue for each of its pixels
 
-A value that is not finite would spread to all of its tile (∞ − ∞), and a large one may overflow on the way.
-So wherever some Y is not finite, its panel of the tile is computed again, by the plain sum over taps
-and channels, from the plain weights that lie behind U: there the answer has the bits of `conv`.
+The four outputs of a tile share their errors, and what is not finite (∞ − ∞). So where one of them is not
+finite, or by far smaller than another (a pixel like no other is in the tile, but not in its own window), they are
+computed again for the filters of that panel, by the plain sum over taps and channels, from the plain weights that
+lie behind U.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too oft
 _STACK = 65536  # elements of V and M together: a quarter of a megabyte
 _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
+_RANGE = 28  # bits between the squares of a tile's outputs, at most: by chance, one panel in a thousand has more
 _PAD = 16  # elements between the tiles of V and M, so that they do not meet in the same lines of the cache
 
 
@@ -142,9 +144,9 @@ static __attribute__((noinline)) void {name}_patch(
 
 
 def _output(spec: ConvSpec, family: TileFamily) -> str:
-    """`<name>_output`: Y of one tile in the place of its M; 0, or NaN where some Y is not finite."""
+    """`<name>_output`: Y of one tile in the place of its M; whether all of it may stay."""
     name, blocks = family.name, _blocks(spec, family)
-    vector, pitch = f"{name}_a_v", blocks.panels * family.tile.columns
+    vector, mask, pitch = f"{name}_a_v", f"{name}_mask", blocks.panels * family.tile.columns
     lines = [
         f"const {vector} m{i}{j} = {name}_a_load(m + {(4 * i + j) * pitch} + f);"
         for i in range(4)
@@ -153,22 +155,40 @@ def _output(spec: ConvSpec, family: TileFamily) -> str:
     lines += _both_ways(vector, "m", "s", "y", _OUTPUT, 2)
     outputs = [(i, j) for i in range(2) for j in range(2)]
     lines += [f"*({name}_a_m *)(m + {(2 * i + j) * pitch} + f) = y{i}{j};" for i, j in outputs]
-    lines += [f"spoilt{i}{j} += y{i}{j} * 0;" for i, j in outputs]
+    lines += _close(vector, [f"y{i}{j}" for i, j in outputs])
+    lines.append(f"good &= {' & '.join(f'({mask})(q{k} >= least)' for k in range(4))};")
+    lines.append("spoilt += total * 0;")
     body = "\n        ".join(lines)
-    total = " + ".join(f"spoilt{i}{j}" for i, j in outputs)
     return f"""\
-static inline float {name}_output(float *m, int64_t count) {{
-    {vector} {", ".join(f"spoilt{i}{j} = {{0}}" for i, j in outputs)};
-    float any = 0;
+typedef int32_t {mask} __attribute__((vector_size({4 * family.lanes})));
+
+static inline int32_t {name}_output(float *m, int64_t count) {{
+    {mask} good = ({mask}){{0}} - 1;
+    {vector} spoilt = {{0}};
     for (int64_t f = 0; f < count; f += {family.lanes}) {{
         {body}
     }}
-    const {vector} spoilt = {total};
+    good &= ({mask})(spoilt == 0);
+    int32_t all = -1;
     for (int64_t lane = 0; lane < {family.lanes}; lane++)
-        any += spoilt[lane];
-    return any;
+        all &= good[lane];
+    return all;
 }}
 """
+
+
+def _close(value: str, outputs: list[str]) -> list[str]:
+    """C statements: the squares q0 … of a tile's outputs, their `total`, and the `least` that each should be.
+
+    One operation a statement: as vectors and one by one they have the same bits.
+    """
+    squares = [f"const {value} q{k} = {y} * {y};" for k, y in enumerate(outputs)]
+    sums = ["first = q0 + q1", "second = q2 + q3", "total = first + second"]
+    return [
+        *squares,
+        *(f"const {value} {line};" for line in sums),
+        f"const {value} least = total * 0x1p-{_RANGE}f;",
+    ]
 
 
 _INPUT: tuple[Callable[[list[str]], str], ...] = (
@@ -206,9 +226,11 @@ def _both_ways(
 
 
 def _repair(spec: ConvSpec, family: TileFamily) -> str:
-    """`<name>_repair`: panels of a tile in which some Y is not finite, by the plain sum."""
+    """`<name>_repair`: panels of a tile in which some Y may not stay, by the plain sum."""
     name, tile = family.name, family.tile
     pitch, stride = _blocks(spec, family).panels * tile.columns, 9 * spec.channels * tile.columns
+    outputs = [f"at[f + {pixel * pitch}]" for pixel in range(4)]
+    close = "\n            ".join(_close("float", outputs))
     return f"""\
 static __attribute__((noinline, cold)) void {name}_repair(
     const float *image, int64_t height, int64_t width, int64_t top, int64_t left,
@@ -221,11 +243,13 @@ static __attribute__((noinline, cold)) void {name}_repair(
             rows[tap][pixel] = inside ? image + (i * width + j) * {spec.channels} : {name}_zeros;
         }}
     for (int64_t panel = 0; panel < panels; panel++) {{
-        float any = 0;
-        for (int64_t pixel = 0; pixel < 4; pixel++)
-            for (int64_t f = 0; f < {tile.columns}; f++)
-                any += y[pixel * {pitch} + panel * {tile.columns} + f] * 0;
-        if (any != 0)
+        const float *at = y + panel * {tile.columns};
+        int32_t good = 1;
+        for (int64_t f = 0; f < {tile.columns}; f++) {{
+            {close}
+            good &= (q0 >= least) & (q1 >= least) & (q2 >= least) & (q3 >= least) & (total * 0 == 0);
+        }}
+        if (!good)
             {name}_rows_4(
                 rows, 9, {spec.channels}, weights + panel * {stride}, {stride}, 1, y + panel * {tile.columns}, {pitch}, 1);
     }}
@@ -298,7 +322,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
         for (int64_t at = top; at < bottom; at++) {{
             const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
             float *y = m + (at - top) * {m_pitch};
-            if ({name}_output(y, (last_panel - first_panel) * {tile.columns}) != 0)
+            if (!{name}_output(y, (last_panel - first_panel) * {tile.columns}))
                 {name}_repair(
                     job->a + b * height * width * {channels}, height, width,
                     i - {window.pads_begin[0]}, j - {window.pads_begin[1]}, plain, last_panel - first_panel, y);
