@@ -5,8 +5,9 @@
     problem by problem, the largest first:         A B C, C B A, A B C, …   the least time of each counts
 
 A candidate runs as it would inside the model, with its epilogue and on as many threads. Between two calls
-the caches are filled with something else and the inputs touched, as the step before would have left them.
-What takes far longer than the best drops out after a few rounds.
+as many bytes are read as the model has weights: where those of a run push each other out of the caches,
+they come from memory here too. Then the inputs are touched, as the step before would have left them. What
+takes far longer than the best drops out after a few rounds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SECONDS = 60.0  # for all problems of a model
 _SECONDS_A_PROBLEM = 1.0
 _ROUNDS = (5, 25)  # at least, and at most
 _HOPELESS = 1.25  # times the best: what takes longer after a few rounds is not run again
-_SWEPT = 1 << 20  # float32 values that fill a second-level cache several times over
+_SWEPT = (1 << 22, 1 << 26)  # bytes between two calls: past a second-level cache; past the last one
 _SHARE_OF_MEMORY = 8
 
 
@@ -149,6 +150,7 @@ def measure(
     function.restype = ctypes.c_int32
     run = Run(parallel=pool.parallel_address, allocate=pool.allocate_address)
     run.look, run.pool, run.threads, run.budget = pool.look_address, pool.handle, threads, -1
+    swept = _bytes_between_calls(candidates)
     end = time.monotonic() + seconds
     problems: dict[str, list[int]] = {}
     for number, one in enumerate(candidates):
@@ -162,7 +164,7 @@ def measure(
         operands = [_operands(candidates[number], expected) for number in numbers]
         if not all(operands):
             continue
-        race = _Race(function, run, numbers, [one for one in operands if one is not None])
+        race = _Race(function, run, numbers, [one for one in operands if one is not None], swept)
         least = race.run()
         if least is not None:
             found[problem] = {
@@ -172,6 +174,12 @@ def measure(
     if progress is not None:
         progress(len(problems), len(problems))
     return found
+
+
+def _bytes_between_calls(candidates: Sequence[Candidate]) -> Array:
+    """As much memory as the model has weights, within limits; written to, or it would all be one page."""
+    weights = sum(array.nbytes for array in candidates[0].planned.constants) if candidates else 0
+    return np.ones(min(max(weights, _SWEPT[0]), _SWEPT[1]) // 8, np.int64)
 
 
 @dataclass(frozen=True)
@@ -228,12 +236,17 @@ class _Race:
     """The candidates of one problem, timed in turns."""
 
     def __init__(
-        self, function: Any, run: Run, numbers: Sequence[int], operands: Sequence[_Operands]
+        self,
+        function: Any,
+        run: Run,
+        numbers: Sequence[int],
+        operands: Sequence[_Operands],
+        swept: Array,
     ) -> None:
         self._function, self._run = function, run
         self._numbers, self._operands = numbers, operands
         self._least = [float("inf")] * len(numbers)
-        self._swept = np.zeros(_SWEPT, np.float32)
+        self._swept = swept
 
     def run(self) -> list[float] | None:
         """The least seconds of each; None where one of them refuses its operands."""
@@ -252,7 +265,7 @@ class _Race:
         return self._least
 
     def _time(self, place: int) -> None:
-        self._swept += 1
+        self._swept.max()
         for array in self._operands[place].inputs:
             array.view(np.uint8).max(initial=0)
         begin = time.perf_counter_ns()

@@ -183,7 +183,7 @@ def test_the_hopeless_drop_out_and_the_favourite_never(monkeypatch: pytest.Monke
     clock = Clock([0.005, 0.001, 0.0011, 0.009])
     monkeypatch.setattr(tuning, "time", clock)
     operands = [tuning._Operands(None, None, (), ())] * 4
-    least = tuning._Race(clock, Run(), range(4), operands).run()
+    least = tuning._Race(clock, Run(), range(4), operands, np.ones(1)).run()
     assert least == [0.005, 0.001, 0.0011, 0.009]
     counts = [clock.calls.count(number) for number in range(4)]
     assert counts[0] == counts[1] == counts[2] > counts[3] == 1 + tuning._ROUNDS[0]
@@ -192,7 +192,7 @@ def test_the_hopeless_drop_out_and_the_favourite_never(monkeypatch: pytest.Monke
 
 def test_a_kernel_that_refuses_its_operands_is_not_timed() -> None:
     operands = [tuning._Operands(None, None, (), ())] * 2
-    assert tuning._Race(lambda *_: 5, Run(), range(2), operands).run() is None
+    assert tuning._Race(lambda *_: 5, Run(), range(2), operands, np.ones(1)).run() is None
 
 
 # What is remembered
