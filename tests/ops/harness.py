@@ -34,6 +34,7 @@ from sardonyx.plan.plan import BindStep, Count, Jump, Plan, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.native import NUMPY_TYPES, NativeModel
+from sardonyx.runtime.size_rules import size_rule
 from sardonyx.runtime.threads import process_pool
 from sardonyx.sizes import evaluate
 
@@ -206,8 +207,11 @@ def run_compiled(
     library = build_library(
         units, find_toolchain(environment), host_cpu(), default_cache(environment)
     )
-    constants, calls = constants_of(model, plan), calls_of(model, plan)
-    native = NativeModel(plan, library, constants, process_pool(), threads, calls=calls)
+    rules = {
+        number: size_rule(call.node, call.version) for number, call in calls_of(model, plan).items()
+    }
+    constants = constants_of(model, plan)
+    native = NativeModel(plan, library, constants, process_pool(), threads, rules=rules)
     return native.run([feeds[plan.tensors[n].name] for n in plan.inputs], Guard())
 
 
