@@ -1,0 +1,336 @@
+"""Products of float32 through tiles of bfloat16: every number is a sum of parts (`planes`), the products of parts add up.
+
+    amx6   a = a0 + a1 + a2, b likewise; the six largest of the nine products: as good as float32
+    amx3   a = a0 + a1, b likewise, without a1 b1: an error of about 1e-6
+    amx1   a = a0, b = b0: bfloat16
+
+    task = (batch, block of columns, block of rows)
+        for every block of K                                      B's block stays in L2
+            for every strip of up to 32 rows
+                split A: [step of 32 k][plane][row][32 k]          on the stack
+                for every panel of 32 columns
+                    2 × 2 tiles of sums, over the steps of the block
+                after the last block of K: epilogue, row by row
+
+Of the eight tiles four are sums: a dot product waits for the last one on the same sums for as long as three others
+take. The other four are two tiles of A and two of B. From one pair of planes to the next only one side is loaded
+again; the product of the first planes, by far the largest, comes last, so that the small ones are summed first:
+
+    a2 b0   a1 b0   a1 b1   a0 b1   a0 b2   a0 b0          14 loads for 24 dot products
+
+Rows are dealt out evenly over the strips, and over the two tiles of a strip: a dot product takes as long as it has rows.
+An element is summed over k in the same order wherever it lies and whoever computes it.
+
+An infinity or NaN in an operand makes NaN or ∞ of every sum that it is part of, and so does what overflows here that
+would not have in float32: splitting a number of A above 2^111, or a0 b0 larger than a b. So whatever is not finite
+in the end is summed again, in float32, from A as it lies and B put together from its parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed
+from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
+from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
+
+__all__ = ["PAIRS", "amx", "planes_of"]
+
+# Planes of A and of B whose products count, in the order in which they are added up.
+PAIRS = {
+    "amx6": ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)),
+    "amx3": ((1, 0), (0, 0), (0, 1)),
+    "amx1": ((0, 0),),
+}
+ROWS = 32  # of a strip: two tiles, one above the other
+_PLANE = ROWS * DEPTH  # elements of a plane of a strip, and of a panel, for one step
+_STEPS = 16  # in a block of K
+_BLOCK = (
+    3 << 18
+)  # bytes of B in a block: what a second-level cache of 2 MB holds beside everything else
+_COLUMNS = (64, 512)  # of a block, at least and at most
+_SUMS = 1 << 16  # elements of C that wait on the stack for the next block of K
+_STRIPS = 32  # in a block of rows
+_TASK = 1 << 20  # multiplications worth a task of their own
+_WIDTH = 1536  # columns × products of a task: less would split A more often than it is multiplied
+
+
+def planes_of(variant: str) -> int:
+    """Into how many parts a variant splits a number."""
+    return 1 + max(a for a, _ in PAIRS[variant])
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """How a product is cut: of K, so many steps at a time; of C, strips × panels a task."""
+
+    steps: int
+    panels: int
+    strips: int
+    in_parts: bool  # K takes more than one block, so that sums wait in memory
+
+
+def _choose_blocks(spec: GemmSpec, planes: int) -> _Blocks:
+    steps, in_parts = _STEPS, True
+    if isinstance(spec.k, int):
+        whole = max(1, -(-spec.k // DEPTH))
+        parts = -(-whole // _STEPS)
+        steps, in_parts = -(-whole // parts), parts > 1
+    columns = min(max(_BLOCK // (steps * DEPTH * planes * 2), _COLUMNS[0]), _COLUMNS[1])
+    if isinstance(spec.n, int):
+        columns = min(columns, max(1, spec.n))
+    panels = -(-columns // COLUMNS)
+    strips = max(1, _SUMS // (ROWS * panels * COLUMNS)) if in_parts else _STRIPS
+    return _Blocks(steps, panels, strips, in_parts)
+
+
+def amx(name: str, spec: GemmSpec, epilogue: str, variant: str) -> str:
+    """C text of the product as a static function; B is packed by `pack_tiles(…, planes_of(variant))`."""
+    assert isinstance(spec.b, Packed)
+    assert spec.a.dtype == "f32"
+    planes = planes_of(variant)
+    blocks = _choose_blocks(spec, planes)
+    widest = max(1, _WIDTH // len(PAIRS[variant]) // COLUMNS)
+    return f"""\
+#include "tiles.h"
+{SUPPORT}
+{_splitting(name, spec.a.by_column, planes)}
+{_micro_kernel(name, variant)}
+struct {name}_job {{
+    const struct env *env;
+    const float *a;
+    const uint16_t *b;
+    const int64_t *n;
+    int64_t row_blocks, column_blocks;
+}};
+
+{_again(name, spec, planes)}
+{_tasks(name, spec, epilogue, blocks, planes)}
+static void {name}(
+    sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
+    (void)scratch, (void)n;
+    struct {name}_job job = {{env, a, b, n, 1, 1}};
+    const int64_t height = {spec.m}, width = {spec.n}, batch = {spec.batch};
+    const int64_t strips = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
+    const double work = (double)height * (double)width * (double)batch * (double)({spec.k});
+    if (height <= 0 || width <= 0 || batch <= 0)
+        return;
+    /* An element is the same in any task, so that their number may depend on that of the threads. */
+    const int64_t wanted = work < {_TASK}.0 * 3 * run->threads ? (int64_t)(work / {_TASK}.0) : 3 * run->threads;
+    job.row_blocks = sx_pieces(strips, {blocks.strips});
+    job.column_blocks = sx_pieces(panels, {blocks.panels});
+    if (job.row_blocks * job.column_blocks * batch < wanted) {{
+        const int64_t most = sx_pieces(panels, {widest}), enough = sx_pieces(wanted, job.row_blocks * batch);
+        job.column_blocks = most < job.column_blocks ? job.column_blocks : sx_least(most, enough);
+    }}
+    if (job.row_blocks * job.column_blocks * batch < wanted)
+        job.row_blocks = sx_least(strips, sx_pieces(wanted, job.column_blocks * batch));
+    const int64_t tasks = job.row_blocks * job.column_blocks * batch;
+    if (tasks == 1)
+        {name}_blocks(&job, 0, 1);
+    else
+        run->parallel(run, tasks, 1, {name}_blocks, &job);
+}}
+"""
+
+
+def _splitting(name: str, by_column: Extent, planes: int) -> str:
+    """A strip of A as planes. Three operations round to 8 bits: what they overflow on is not finite any more."""
+    return f"""\
+static inline float {name}_value(uint32_t bits) {{
+    return ((union {{ uint32_t bits; float value; }}){{bits}}).value;
+}}
+
+static inline uint32_t {name}_bits(float value) {{
+    return ((union {{ float value; uint32_t bits; }}){{value}}).bits;
+}}
+
+static inline void {name}_split(const float *from, uint16_t *to) {{
+#pragma clang fp contract(off)
+    float rest[{DEPTH}];
+    for (int32_t i = 0; i < {DEPTH}; i++)
+        rest[i] = from[i];
+    for (int32_t plane = 0; plane < {planes}; plane++)
+        for (int32_t i = 0; i < {DEPTH}; i++) {{
+            const float scaled = rest[i] * 65537.0f;
+            const float part = scaled - (scaled - rest[i]);
+            to[plane * {_PLANE} + i] = (uint16_t)({name}_bits(part) >> 16);
+            rest[i] -= part;
+        }}
+}}
+
+/* One row of a strip, `count` values of K; zeros up to a whole step. */
+static void {name}_split_row(const float *from, int64_t by_column, int64_t count, uint16_t *to) {{
+    for (int64_t k = 0; k < count; k += {DEPTH}, to += {planes * _PLANE}) {{
+        if (({by_column}) == 1 && k + {DEPTH} <= count) {{
+            {name}_split(from + k, to);
+        }} else {{
+            float values[{DEPTH}];
+            for (int64_t i = 0; i < {DEPTH}; i++)
+                values[i] = k + i < count ? from[(k + i) * by_column] : 0.0f;
+            {name}_split(values, to);
+        }}
+    }}
+}}
+"""
+
+
+def _micro_kernel(name: str, variant: str) -> str:
+    """Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
+    planes = planes_of(variant)
+    places = list(enumerate(("sums", "sums + 16", "below", "below + 16")))
+    zero = "\n".join(f"        sx_tile_zero({tile});" for tile, _ in places)
+    load = "\n".join(f"        sx_tile_load({tile}, {at}, pitch);" for tile, at in places)
+    store = "\n".join(f"    sx_tile_store({tile}, {at}, pitch);" for tile, at in places)
+    body: list[str] = []
+    held: tuple[int | None, int | None] = (None, None)
+    for a, b in PAIRS[variant]:
+        if held[0] != a:
+            body += [
+                f"sx_tile_load(4, a + {a * _PLANE}, {DEPTH * 2});",
+                f"sx_tile_load(5, lower + {a * _PLANE}, {DEPTH * 2});",
+            ]
+        if held[1] != b:
+            body += [
+                f"sx_tile_load(6, b + {b * _PLANE}, 64);",
+                f"sx_tile_load(7, b + {b * _PLANE + _PLANE // 2}, 64);",
+            ]
+        held = a, b
+        body += [
+            "sx_tile_dot(0, 4, 6);",
+            "sx_tile_dot(1, 4, 7);",
+            "sx_tile_dot(2, 5, 6);",
+            "sx_tile_dot(3, 5, 7);",
+        ]
+    lines = "\n".join(f"        {line}" for line in body)
+    return f"""\
+/* Tiles for strips of so many rows: those above, and those below. */
+static void {name}_configure(int64_t rows) {{
+    __attribute__((aligned(64))) uint8_t config[64] = {{1}};
+    const uint8_t above = (uint8_t)((rows + 1) / 2), below = (uint8_t)(rows > 1 ? rows / 2 : 1);
+    const uint8_t heights[8] = {{above, above, below, below, above, below, 16, 16}};
+    for (int32_t tile = 0; tile < 8; tile++) {{
+        config[16 + 2 * tile] = 64;
+        config[48 + tile] = heights[tile];
+    }}
+    sx_tiles_configure(config);
+}}
+
+/* 32 columns of a strip, over `steps` steps; the strip's lower rows begin `upper` rows down. */
+static __attribute__((noinline)) void {name}_tiles(
+    const uint16_t *a, int64_t upper, const uint16_t *b, int64_t steps, float *sums, int64_t pitch, int32_t fresh) {{
+    const uint16_t *lower = a + upper * {DEPTH};
+    float *below = sums + upper * pitch;
+    pitch *= (int64_t)sizeof *sums;
+    if (fresh) {{
+{zero}
+    }} else {{
+{load}
+    }}
+    for (; steps > 0; steps--, a += {planes * _PLANE}, lower += {planes * _PLANE}, b += {planes * _PLANE}) {{
+{lines}
+    }}
+{store}
+}}
+"""
+
+
+def _again(name: str, spec: GemmSpec, planes: int) -> str:
+    part = [f"{name}_value((uint32_t)w[{p * _PLANE}] << 16)" for p in range(planes)]
+    parts = " + (".join(part) + ")" * (planes - 1)  # the small ones first: b0 + b1 may be too large
+    return f"""\
+static inline int32_t {name}_finite(float value) {{
+    return ({name}_bits(value) & 0x7f800000u) != 0x7f800000u;
+}}
+
+/* Whatever is not finite in a row of sums is summed again, one product after the other. */
+static __attribute__((noinline)) void {name}_again(
+    const struct {name}_job *job, const float *a, int64_t column, int64_t count, float *sums) {{
+    const int64_t *n = job->n;
+    const int64_t depth = {spec.k}, steps = sx_pieces(depth, {DEPTH});
+    (void)n;
+    for (int64_t j = 0; j < count; j++) {{
+        if ({name}_finite(sums[j]))
+            continue;
+        const int64_t panel = (column + j) / {COLUMNS}, lane = (column + j) % {COLUMNS};
+        const uint16_t *tile = job->b + panel * steps * {planes * _PLANE} + lane / 16 * {_PLANE // 2} + lane % 16 * 2;
+        float sum = 0.0f;
+        for (int64_t k = 0; k < depth; k++) {{
+            const uint16_t *w = tile + k / {DEPTH} * {planes * _PLANE} + k % {DEPTH} / 2 * {DEPTH} + k % 2;
+            sum += a[k * ({spec.a.by_column})] * ({parts});
+        }}
+        sums[j] = sum;
+    }}
+}}
+"""
+
+
+def _tasks(name: str, spec: GemmSpec, epilogue: str, blocks: _Blocks, planes: int) -> str:
+    """The body of the parallel loop."""
+    pitch = (
+        blocks.panels * COLUMNS + 16
+    )  # no power of two: rows of a tile would share a place in the cache
+    sums = pitch * ROWS * (blocks.strips if blocks.in_parts else 1)
+    place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
+    step = planes * _PLANE
+    return f"""\
+static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+    const int64_t height = {spec.m}, width = {spec.n}, depth = {spec.k};
+    const int64_t strips = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
+    const int64_t steps = sx_pieces(depth, {DEPTH});
+    const int64_t shortest = height / strips, taller = height % strips;
+    __attribute__((aligned(64))) uint16_t split[{blocks.steps * step}];
+    __attribute__((aligned(64))) float acc[{sums}];
+    int64_t configured = 0;
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t row_block = task % job->row_blocks;
+        const int64_t column_block = task / job->row_blocks % job->column_blocks;
+        const int64_t b = task / (job->row_blocks * job->column_blocks);
+        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
+        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
+        const int64_t first_strip = sx_border(strips, job->row_blocks, row_block);
+        const int64_t last_strip = sx_border(strips, job->row_blocks, row_block + 1);
+        const int64_t column = first_panel * {COLUMNS};
+        const int64_t count = sx_least(width, last_panel * {COLUMNS}) - column;
+        const int64_t top = first_strip * shortest + sx_least(first_strip, taller);
+        const float *matrix = job->a + ({spec.a.offset});
+        (void)b, (void)top;
+        for (int64_t s0 = 0; s0 == 0 || s0 < steps; s0 += {blocks.steps}) {{
+            const int64_t taken_steps = sx_least(steps - s0, {blocks.steps}), k0 = s0 * {DEPTH};
+            const int64_t kc = sx_least(depth - k0, taken_steps * {DEPTH});
+            for (int64_t strip = first_strip; strip < last_strip; strip++) {{
+                const int64_t m = strip * shortest + sx_least(strip, taller);
+                const int64_t taken = shortest + (strip < taller);
+                float *sums = {place};
+                if (taken != configured)
+                    {name}_configure(configured = taken);
+                for (int64_t r = 0; r < taken || r < 2; r++) {{
+                    const int64_t row = m + sx_least(r, taken - 1);
+                    {name}_split_row(
+                        matrix + row * ({spec.a.by_row}) + k0 * ({spec.a.by_column}), {spec.a.by_column}, kc,
+                        split + r * {DEPTH});
+                }}
+                for (int64_t panel = first_panel; panel < last_panel; panel++)
+                    {name}_tiles(
+                        split, (taken + 1) / 2, job->b + (panel * steps + s0) * {step}, taken_steps,
+                        sums + (panel - first_panel) * {COLUMNS}, {pitch}, s0 == 0);
+                if (s0 + taken_steps < steps)
+                    continue;
+                for (int64_t r = 0; r < taken; r++) {{
+                    float *row = sums + r * {pitch};
+                    uint32_t finite = 1;
+                    for (int64_t j = 0; j < count; j++)
+                        finite &= (uint32_t){name}_finite(row[j]);
+                    if (!finite)
+                        {name}_again(job, matrix + (m + r) * ({spec.a.by_row}), column, count, row);
+                    {epilogue}(job->env, b, m + r, column, count, row);
+                }}
+            }}
+        }}
+    }}
+    sx_tiles_release();
+}}
+"""
