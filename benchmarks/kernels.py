@@ -36,6 +36,8 @@ from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile, suits_gemv
 from sardonyx.backends.c.kernels.isa import isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
+from sardonyx.backends.c.kernels.points import pack_winograd
+from sardonyx.backends.c.kernels.winograd import winograd
 
 Array = NDArray[np.float32]
 RNG = np.random.default_rng(0)
@@ -108,14 +110,18 @@ def batched_case(batch: int, m: int, k: int, n: int) -> Case:
 
 def conv_case(
     label: str, channels: int, size: tuple[int, ...], filters: int, kernel: int, stride: int = 1,
-    pad: int | None = None, groups: int = 1,
+    pad: int | None = None, groups: int = 1, *, tiled: bool = False,
 ) -> Case:  # fmt: skip
+    """A convolution; `tiled` is Winograd's way, counted as the multiplications that it saves were done."""
     rank = len(size)
     pad = kernel // 2 if pad is None else pad
     out = tuple((s + 2 * pad - kernel) // stride + 1 for s in size)
     window = Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * rank, size, out)
     x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
-    if groups == channels:
+    if tiled:
+        text = winograd("kernel", ConvSpec(1, channels, filters, window), "store_row", ISA)
+        packed = pack_winograd(w, TILE)
+    elif groups == channels:
         text = depthwise("kernel", DepthwiseSpec(1, channels, window), "store_row", ISA)
         packed = pack_depthwise(w)
     elif kernel == stride == 1 and pad == 0:
@@ -165,6 +171,8 @@ def cases() -> Iterator[Callable[[], Case]]:
         ]  # fmt: skip
         for c, s, f, k, t in dict.fromkeys(layers):
             yield lambda c=c, s=s, f=f, k=k, t=t: conv_case("resnet50", c, (s, s), f, k, t)
+            if (k, t) == (3, 1):
+                yield lambda c=c, s=s, f=f: conv_case("winograd", c, (s, s), f, 3, tiled=True)
         channels, size = 4 * width, size // stride
     for c, s, f in [
         (32, 112, 16),
