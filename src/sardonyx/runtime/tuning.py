@@ -2,7 +2,8 @@
 
     plan the model with each candidate in turn     the kernels, packed weights and buffers that it would have
     compile them all into one library              in parallel; the winners' objects serve the model later
-    problem by problem, the largest first:         A B C, C B A, A B C, …   the least time of each counts
+    problem by problem, the largest first:         A B C, C B A, A B C, …   against the rule's favourite, A
+    whoever beats it races it once more            faster at its best and as a rule, both times
 
 A candidate runs as it would inside the model, with its epilogue and on as many threads. Between two calls
 as many bytes are read as the model has weights: where those of a run push each other out of the caches,
@@ -13,6 +14,7 @@ takes far longer than the best drops out after a few rounds.
 from __future__ import annotations
 
 import ctypes
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ import numpy.typing as npt
 
 from sardonyx.backends.c.contractions import pack_constant
 from sardonyx.loops.scalars import NUMPY_TYPES
-from sardonyx.plan.choice import expected_sizes
+from sardonyx.plan.choice import WORTH, expected_sizes
 from sardonyx.plan.make import Planned
 from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel, Step
 from sardonyx.plan.target import Target, Timings
@@ -40,8 +42,8 @@ Contraction = ProductKernel | ConvolutionKernel
 
 MOST_PROBLEMS = 64  # of a model: each is several kernels to compile
 SECONDS = 60.0  # for all problems of a model
-_SECONDS_A_PROBLEM = 1.0
-_ROUNDS = (5, 25)  # at least, and at most
+_SECONDS_A_STAGE = 0.5
+_LEAST_ROUNDS, _MOST_ROUNDS = 5, 20
 _HOPELESS = 1.25  # times the best: what takes longer after a few rounds is not run again
 _SWEPT = (1 << 22, 1 << 26)  # bytes between two calls: past a second-level cache; past the last one
 _SHARE_OF_MEMORY = 8
@@ -139,7 +141,7 @@ def measure(
     seconds: float = SECONDS,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """The least seconds of every candidate by problem; problems that time or memory did not allow are left out.
+    """The seconds of every candidate by problem; problems that time or memory did not allow are left out.
 
     Args:
         library: as `emit_candidates` prints it for the kernels of the candidates, in their order.
@@ -165,12 +167,10 @@ def measure(
         if not all(operands):
             continue
         race = _Race(function, run, numbers, [one for one in operands if one is not None], swept)
-        least = race.run()
-        if least is not None:
-            found[problem] = {
-                candidates[number].variant: time
-                for number, time in zip(numbers, least, strict=True)
-            }
+        times = race.run()
+        if times is not None:
+            names = [candidates[number].variant for number in numbers]
+            found[problem] = dict(zip(names, times, strict=True))
     if progress is not None:
         progress(len(problems), len(problems))
     return found
@@ -245,24 +245,42 @@ class _Race:
     ) -> None:
         self._function, self._run = function, run
         self._numbers, self._operands = numbers, operands
-        self._least = [float("inf")] * len(numbers)
+        self._times: list[list[float]] = [[] for _ in numbers]
         self._swept = swept
 
     def run(self) -> list[float] | None:
-        """The least seconds of each; None where one of them refuses its operands."""
-        running = list(range(len(self._numbers)))
-        if not all(self._call(place) for place in running):
+        """The seconds of each; None where one of them refuses its operands."""
+        everyone = list(range(len(self._numbers)))
+        if not all(self._call(place) for place in everyone):
             return None
-        end = time.monotonic() + _SECONDS_A_PROBLEM
-        for turn in range(_ROUNDS[1]):
-            if turn >= _ROUNDS[0] and time.monotonic() > end:
+        self._rounds(everyone, _LEAST_ROUNDS)
+        least = min(min(times) for times in self._times)
+        hopeful = [n for n in everyone if not n or min(self._times[n]) <= _HOPELESS * least]
+        self._rounds(hopeful, _MOST_ROUNDS - _LEAST_ROUNDS)
+        ratios = [self._ratio(place, 0) for place in everyone]
+        # Among several, one may have been lucky: whoever is to replace the favourite wins twice.
+        finalists = [0, *(place for place in hopeful if place and ratios[place] < WORTH)]
+        if len(finalists) > 1:
+            begin = len(self._times[0])
+            self._rounds(finalists, _MOST_ROUNDS)
+            for place in finalists:
+                ratios[place] = max(ratios[place], self._ratio(place, begin))
+        return [ratio * min(self._times[0]) for ratio in ratios]
+
+    def _ratio(self, place: int, begin: int) -> float:
+        """Its time over the favourite's, from a round on: of their best, or as a rule, whichever is worse."""
+        own, favourite = self._times[place][begin:], self._times[0][begin:]
+        pairs = [mine / other for mine, other in zip(own, favourite, strict=False)]
+        return max(min(own) / min(favourite), statistics.median(pairs))
+
+    def _rounds(self, places: Sequence[int], rounds: int) -> None:
+        """Some more rounds; fewer where they take long."""
+        end = time.monotonic() + _SECONDS_A_STAGE
+        for turn in range(rounds):
+            if turn >= _LEAST_ROUNDS and time.monotonic() > end:
                 break
-            for place in running if turn % 2 else reversed(running):
+            for place in places if turn % 2 else reversed(places):
                 self._time(place)
-            if turn == _ROUNDS[0] - 1:
-                most = _HOPELESS * min(self._least)
-                running = [place for place in running if place == 0 or self._least[place] <= most]
-        return self._least
 
     def _time(self, place: int) -> None:
         self._swept.max()
@@ -270,7 +288,7 @@ class _Race:
             array.view(np.uint8).max(initial=0)
         begin = time.perf_counter_ns()
         self._call(place)
-        self._least[place] = min(self._least[place], (time.perf_counter_ns() - begin) / 1e9)
+        self._times[place].append((time.perf_counter_ns() - begin) / 1e9)
 
     def _call(self, place: int) -> bool:
         one = self._operands[place]

@@ -179,15 +179,49 @@ class Clock:
         return self.now / 1e9
 
 
+def race(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    monkeypatch.setattr(tuning, "time", clock)
+    many = len(clock.took)
+    operands = [tuning._Operands(None, None, (), ())] * many
+    found = tuning._Race(clock, Run(), range(many), operands, np.ones(1)).run()
+    assert found is not None
+    return found
+
+
 def test_the_hopeless_drop_out_and_the_favourite_never(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock([0.005, 0.001, 0.0011, 0.009])
-    monkeypatch.setattr(tuning, "time", clock)
-    operands = [tuning._Operands(None, None, (), ())] * 4
-    least = tuning._Race(clock, Run(), range(4), operands, np.ones(1)).run()
-    assert least == [0.005, 0.001, 0.0011, 0.009]
+    assert race(clock, monkeypatch) == pytest.approx([0.005, 0.001, 0.0011, 0.009])
     counts = [clock.calls.count(number) for number in range(4)]
-    assert counts[0] == counts[1] == counts[2] > counts[3] == 1 + tuning._ROUNDS[0]
+    assert counts[0] == counts[1] == counts[2] > counts[3] == 1 + tuning._LEAST_ROUNDS
     assert clock.calls[4:12] == [3, 2, 1, 0, 0, 1, 2, 3]  # in turns, from both ends
+
+
+def test_who_is_not_faster_is_not_raced_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock([0.001, 0.00099])
+    assert race(clock, monkeypatch) == pytest.approx([0.001, 0.00099])
+    assert clock.calls.count(1) == 1 + tuning._MOST_ROUNDS
+
+
+class Lucky(Clock):
+    """The second candidate is faster, but only in the first rounds; or only once."""
+
+    def __init__(self, took: Sequence[float], lucky: Callable[[int], bool]) -> None:
+        super().__init__(took)
+        self.lucky = lucky
+
+    def __call__(self, number: Any, *rest: Any) -> int:
+        before, word = self.now, super().__call__(number, *rest)
+        if number.value == 1 and self.lucky(self.calls.count(1)):
+            self.now = before + (self.now - before) // 2
+        return word
+
+
+@pytest.mark.parametrize(
+    "lucky", [lambda call: call <= 1 + tuning._MOST_ROUNDS, lambda call: call == 3]
+)
+def test_luck_is_not_enough(monkeypatch: pytest.MonkeyPatch, lucky: Callable[[int], bool]) -> None:
+    found = race(Lucky([0.001, 0.00102], lucky), monkeypatch)
+    assert found == pytest.approx([0.001, 0.00102])
 
 
 def test_a_kernel_that_refuses_its_operands_is_not_timed() -> None:
