@@ -13,6 +13,7 @@ import datetime
 import functools
 import json
 import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,8 @@ class TimingStore:
             everything = self._read()
             own = everything.setdefault(str(threads), {})
             for problem, seconds in found.items():
-                own[problem] = {"date": today, "seconds": dict(seconds)}
+                before = own[problem]["seconds"] if problem in own else {}
+                own[problem] = {"date": today, "seconds": _merged(before, seconds)}
             content = {"cpu": self._model, "threads": everything}
             text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
             self._cache.replace(KIND, self._key, lambda path: _write(path, text))
@@ -84,6 +86,15 @@ class TimingStore:
             }
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return {}
+
+
+def _merged(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
+    """What was measured now, and what only another precision could choose: in proportion, whatever else went on then."""
+    common = [now[name] / before[name] for name in now if name in before]
+    if not common:
+        return dict(now)
+    factor = statistics.median(common)
+    return {name: seconds * factor for name, seconds in before.items()} | dict(now)
 
 
 def _is_entry(entry: Any) -> bool:

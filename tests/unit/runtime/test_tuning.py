@@ -280,6 +280,15 @@ def test_what_others_measured_meanwhile_stays() -> None:
     assert first.measured().problems == 3
 
 
+def test_candidates_of_another_precision_stay_in_proportion() -> None:
+    own = store()
+    own.remember(1, {"p": {"direct": 2.0, "winograd": 1.0}})
+    own.remember(1, {"p": {"direct": 4.0, "direct 6x12": 3.0}})
+    assert dict(own.known(1)[0][1]) == {"direct": 4.0, "direct 6x12": 3.0, "winograd": 2.0}
+    own.remember(1, {"p": {"other": 5.0}})
+    assert own.known(1) == (("p", (("other", 5.0),)),)
+
+
 def test_a_changed_template_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     store().remember(1, {"p": {"gemm": 1.0}})
     monkeypatch.setattr(timings, "_digest_of_templates", lambda: "another")
