@@ -1,6 +1,6 @@
 #include "abi.h"
 
-int32_t k_17f725d818088ba02462(sx_run *run, void *const *p, const int64_t *n);
+int32_t k_4b145eb1befdc438dbe3(sx_run *run, void *const *p, const int64_t *n);
 
 /* CALL  a kernel on its tensors and symbols
  * JUMP  to step `to`, always or where the bool in `tensor` is false
@@ -15,12 +15,12 @@ typedef struct {
 } step;
 
 static const step steps[] = {
-    {CALL, k_17f725d818088ba02462, 0, 7, 0, 2, 0},
+    {CALL, k_4b145eb1befdc438dbe3, 0, 7, 0, 2, 0},
 };
 
 /* Which tensors and which symbols, step after step. */
 static const int32_t tensors[] = {
-    2, 3, 0, 4, 5, 6, 1,
+    2, 3, 4, 0, 5, 6, 1,
 };
 static const int32_t symbols[] = {
     0, 1,

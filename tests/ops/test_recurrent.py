@@ -95,6 +95,19 @@ def test_weights_that_are_constants(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_constant_weights_in_panels(op: str, batch: int, direction: str) -> None:
+    """Hidden units that fill panels; steps times rows that fill no tile; float64 too."""
+    weights = frozenset({1, 2, 3})
+    sizes = {"steps": 3, "batch": batch, "features": 3, "direction": direction}
+    agree(case(op, hidden=16, constants=weights, **sizes))
+    agree(case(op, hidden=48, constants=weights, initial=True, **sizes), interpreted=False)
+    agree(case(op, hidden=32, constants=weights, symbolic=True, **sizes), interpreted=False)
+    agree(case(op, hidden=16, constants=weights, dtype=np.float64, **sizes), interpreted=False)
+
+
+@pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("batch", [1, 3, 4, 5])
 def test_tiles_of_rows_and_units(op: str, batch: int) -> None:
     agree(case(op, steps=2, batch=batch, hidden=19, features=4), interpreted=False)

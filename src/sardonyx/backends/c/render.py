@@ -46,6 +46,7 @@ from sardonyx.sizes import Size, symbols
 __all__ = ["HEADERS", "KernelPrinter", "render_epilogue", "render_kernel"]
 
 HEADERS = '#include "abi.h"\n#include "index.h"\n#include "scalar.h"\n'
+SHORT = 64  # iterations of a loop whose arrays may be held in registers
 
 
 def render_kernel(kernel: Kernel, name: str) -> str:
@@ -73,6 +74,7 @@ class KernelPrinter:
         self._lines: list[str] = []
         self._depth = 1
         self._parallel = False
+        self._arrays: set[str] = set()
         for position, buffer in enumerate(kernel.buffers):
             self._names[buffer.name] = f"{buffer.role}{position}"
         for position, symbol in enumerate(kernel.symbols):
@@ -125,6 +127,7 @@ class KernelPrinter:
             self._line(f"{self._names[statement.name]} = {self._e(statement.value)};")
         elif isinstance(statement, Array):
             kind = C_TYPES[statement.dtype]
+            self._arrays.add(statement.name)
             self._line(f"{kind} {self._bind(statement.name, kind)}[{statement.size}];")
         elif isinstance(statement, Store):
             target = f"{self._names[statement.buffer]}[{self._s(statement.offset)}]"
@@ -138,6 +141,18 @@ class KernelPrinter:
             self._line("}")
         else:
             self._failure(statement)
+
+    def _stays_in_registers(self, loop: For) -> bool:
+        """Whether all that a short loop writes are arrays of the kernel's own."""
+        found = list(statements(loop.body))
+        written = {one.buffer for one in found if isinstance(one, Store)}
+        return (
+            isinstance(loop.extent, int)
+            and loop.extent <= SHORT
+            and bool(written)
+            and written <= self._arrays
+            and all(isinstance(one, (Let, Store)) for one in found)
+        )
 
     def _branch(self, statement: If) -> None:
         self._line(f"if ({self._e(statement.condition)}) {{")
@@ -166,7 +181,7 @@ class KernelPrinter:
         if reassociates:
             self._line("{ SX_REASSOCIATE")
         if loop.kind == "vector":
-            self._line("SX_VECTOR")
+            self._line("SX_REGISTERS" if self._stays_in_registers(loop) else "SX_VECTOR")
         elif loop.kind == "unroll":
             self._line("SX_UNROLL")
         self._for(loop, "0", self._s(loop.extent))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from sardonyx.loops.build import Builder, cast, where
@@ -22,16 +23,17 @@ from sardonyx.loops.nodes import Dtype, Expr, Var, apply, const
 from sardonyx.ops.lowering import Nest, Site
 from sardonyx.ops.lowerings.activations import Activation, read_activations
 from sardonyx.ops.lowerings.checks import require_equal
+from sardonyx.ops.lowerings.panels import WIDTH, Panels, panels_of, sum_panels
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.ops.lowerings.windows import place_at
 from sardonyx.sizes import Size, ceil_div, min_of
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
-UNITS = 16  # hidden units whose activations are computed side by side
+UNITS = WIDTH  # hidden units whose activations are computed side by side
 ROWS = 4  # rows of a batch that share each load of the weights
 COLUMNS = 4  # gates of the input's product that share each load of the input
-WIDTH = 64  # columns of the input's product in one piece of work
+STRIP = 64  # columns of the input's product in one piece of work
 
 X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES = range(8)
 LIMIT = "sequence_lens has {value}, outside 0 to {limit}"
@@ -52,6 +54,8 @@ class Layer:
         self.backward_from = 0 if direction == "reverse" else 1
         self.dtype: Dtype = sum_dtype(site.dtype(X))
         self._check_shapes()
+        self.w = panels_of(site, W, self.dtype, self.gates * self.hidden)
+        self.r = panels_of(site, R, self.dtype, self.hidden)
         self.given = site.scratch(self.dtype, self._given_size())
         self.h = site.scratch(self.dtype, 2 * self.state_size())
 
@@ -219,15 +223,19 @@ def _multiply_input(layer: Layer) -> None:
     b, columns = layer.b, layer.gates * layer.hidden
     rows = layer.steps * layer.batch
     tile = min(ROWS, max(rows, 1)) if isinstance(rows, int) else ROWS
-    extents = (layer.directions, ceil_div(rows, tile), ceil_div(columns, WIDTH))
-    with b.parallel(extents, tile * WIDTH * layer.features) as (d, block, strip):
+    extents = (layer.directions, ceil_div(rows, tile), ceil_div(columns, STRIP))
+    with b.parallel(extents, tile * STRIP * layer.features) as (d, block, strip):
         places = []
         for number in range(tile):
             row = _clamped(b, block * tile + number, rows, exact=_divides(tile, rows))
             step, at = unflatten(row, (layer.steps, layer.batch), b.ranges)
             places.append((b.named(step, layer.steps), b.named(at, layer.batch)))
-        start = strip * WIDTH
-        left = WIDTH if _divides(WIDTH, columns) else min_of(columns - start, WIDTH)
+        start = strip * STRIP
+        left = STRIP if _divides(STRIP, columns) else min_of(columns - start, STRIP)
+        if layer.w is not None:
+            with b.loop(left // WIDTH) as number_:
+                _panel_of_input(layer, layer.w, d, places, strip * (STRIP // WIDTH) + number_)
+            return
         with b.loop(ceil_div(left, COLUMNS)) as quad:
             first = start + quad * COLUMNS
             exact = _divides(COLUMNS, columns)
@@ -252,6 +260,20 @@ def _tile_of_input(
             b.store(layer.given, layer.given_at(d, step, at, gate), value)
 
 
+def _panel_of_input(
+    layer: Layer, w: Panels, d: Size, places: Sequence[tuple[Size, Size]], panel: Size
+) -> None:
+    b = layer.b
+    rows = [partial(layer.x, step, row) for step, row in places]
+    sums = sum_panels(b, layer.dtype, w, rows, lambda k: [w.at(d, panel, k)])
+    with b.loop(WIDTH, "vector") as lane:
+        gate = panel * WIDTH + lane
+        for number, (step, at) in enumerate(places):
+            total = b.element(sums, number * WIDTH + lane)
+            value = total + layer.bias(d, gate) if layer.site.call.has(BIAS) else total
+            b.store(layer.given, layer.given_at(d, step, at, gate), value)
+
+
 def _each_unit(
     layer: Layer, group: Group, step: Size, gates: Sequence[int], source: Source, cell: Cell
 ) -> None:
@@ -267,12 +289,15 @@ def _each_unit(
         if not _divides(width, hidden):
             lanes = b.index(b.size(min_of(hidden - start, width)), width + 1)
         rows = [_clamped(b, block * tile + n, layer.batch, exact=whole) for n in range(tile)]
-        sums = b.array(layer.dtype, tile * len(gates) * width)
-        with b.loop(lanes) as lane:
-            unit = place_at(b, start + lane, hidden)
-            totals = _dots(layer, d, rows, [gate * hidden + unit for gate in gates], source)
-            for number_, total in enumerate(totals):
-                b.put(sums, number_ * width + lane, total)
+        if layer.r is not None and tile == 1:
+            sums = _sums_of_panels(layer, layer.r, d, rows[0], gates, strip, source)
+        else:
+            sums = b.array(layer.dtype, tile * len(gates) * width)
+            with b.loop(lanes) as lane:
+                unit = place_at(b, start + lane, hidden)
+                totals = _dots(layer, d, rows, [gate * hidden + unit for gate in gates], source)
+                for number_, total in enumerate(totals):
+                    b.put(sums, number_ * width + lane, total)
         for n, row in enumerate(rows):
             inside = b.size(block * tile + n) < b.size(layer.batch)
             with nullcontext() if whole else b.when(inside):
@@ -284,6 +309,19 @@ def _each_unit(
                     ]
                     unit = place_at(b, start + lane, hidden)
                     cell(Unit(layer, d, row, unit, step, at, live, found))
+
+
+def _sums_of_panels(
+    layer: Layer, r: Panels, d: Size, row: Size, gates: Sequence[int], strip: Size, source: Source
+) -> str:
+    each = r.panels // layer.gates  # panels of a gate
+    return sum_panels(
+        layer.b,
+        layer.dtype,
+        r,
+        [partial(source, d, row)],
+        lambda k: [r.at(d, gate * each + strip, k) for gate in gates],
+    )
 
 
 def _dots(

@@ -10,11 +10,14 @@
 #define SX_VECTOR _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 /* The same for long chains of arithmetic: four vectors at a time hide how long each step takes. */
 #define SX_INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
+/* A short loop over an array on the stack: unrolled, so that the array need not be in memory at all. */
+#define SX_REGISTERS _Pragma("clang loop vectorize(assume_safety)")
 #define SX_UNROLL _Pragma("clang loop unroll(full)")
 #define SX_REASSOCIATE _Pragma("clang fp reassociate(on)")
 #else
 #define SX_VECTOR _Pragma("GCC ivdep")
 #define SX_INTERLEAVED _Pragma("GCC ivdep")
+#define SX_REGISTERS _Pragma("GCC ivdep")
 #define SX_UNROLL _Pragma("GCC unroll 16")
 #define SX_REASSOCIATE
 #endif
