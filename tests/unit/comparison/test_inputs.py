@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import sardonyx as sx
 from sardonyx.comparison.feeding import integer_bound
-from sardonyx.comparison.inputs import example_inputs
+from sardonyx.comparison.inputs import example_inputs, sizes_of_feeds
 from sardonyx.comparison.reading import read_inputs
 from sardonyx.errors import InputError
 
@@ -22,6 +22,13 @@ def model(body: str, opset: int = 17) -> ir.Model:
 
 
 ONE = "g (float[batch, seq, 3] x) => (float[batch, seq, 3] y) { y = Relu (x) }"
+
+
+def test_feeds_give_dimensions_their_sizes() -> None:
+    feeds = example_inputs(model(ONE), dims={"batch": 2, "seq": 5})
+    assert sizes_of_feeds(model(ONE), feeds) == {"batch": 2, "seq": 5}
+    assert sizes_of_feeds(model(ONE), {"x": np.zeros((2, 3))}) == {}  # the run will refuse it
+    assert sizes_of_feeds(model(ONE), {}) == {}
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:

@@ -41,6 +41,14 @@ def test_what_is_put_in_is_found(cache: Cache, kind: str) -> None:
     assert all(cache.find(other, KEY) is None for other in KINDS if other != kind)
 
 
+def test_what_is_replaced_is_gone(cache: Cache) -> None:
+    for content in (b"first", b"second", b"second", b"first"):
+        path = cache.replace("timing", KEY, writing(content))
+        assert cache.find("timing", KEY) == path
+        assert path.read_bytes() == content
+        assert list(path.parent.iterdir()) == [path]
+
+
 def test_everything_in_it_is_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
