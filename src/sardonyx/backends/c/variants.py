@@ -28,9 +28,9 @@ _NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?
 # Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
 _TILES = {
     "neon": ((6, 3), (5, 4)),
-    "avx2": ((4, 3),),
+    "avx2": ((3, 3),),
     "avx512": ((8, 3), (14, 2)),
-    "portable": ((4, 3),),
+    "portable": ((3, 3),),
 }
 _DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
 _TYPES: tuple[Dtype, ...] = ("f32", "f64")
