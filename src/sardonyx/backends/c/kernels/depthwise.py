@@ -68,7 +68,9 @@ class _Shape:
 
     @property
     def vectors(self) -> int:
-        return 2 if self.spec.filters >= 2 * self.lanes else 1
+        """Vectors at a time: inputs that several pixels share stay in registers, beside the sums."""
+        several = self.isa.registers >= 32 and self.spec.filters >= 2 * self.lanes
+        return 2 if several else 1
 
     @property
     def block(self) -> int:

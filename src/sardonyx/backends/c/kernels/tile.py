@@ -53,8 +53,12 @@ class TileFamily:
         return self.tile.columns // self.lanes
 
     def panels_at_once(self, rows: int) -> int:
-        """Two where one would leave the multipliers waiting for the last sum; each is a stream of its own."""
-        return 2 if self.vectors <= 2 and rows < 4 else 1
+        """Two where one would leave the multipliers waiting for the last sum; each is a stream of its own.
+
+        All their sums and vectors of B must fit the registers, with a value of A.
+        """
+        fits = 2 * self.vectors * (rows + 1) < self.isa.registers
+        return 2 if self.vectors <= 2 and rows < 4 and fits else 1
 
 
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
