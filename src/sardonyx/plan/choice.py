@@ -15,6 +15,7 @@ from math import prod
 
 from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
+from sardonyx.plan.amx import AMX_PARTS, amx_pays, amx_variants
 from sardonyx.plan.plan import BATCH, Choice, Matrix
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, substitute, symbols
@@ -26,6 +27,7 @@ __all__ = [
     "expected_sizes",
     "product_problem",
     "product_variants",
+    "with_amx",
 ]
 
 WORTH = 0.97  # of the favourite's time: what is gained by less may be chance
@@ -39,14 +41,15 @@ def choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choi
         problem: None where a size is not known before the run, so that nothing could be measured.
     """
     favourite, names = variants[0], tuple(variants)
+    by_rule = "by rule" + _falls_short(target, names)
     if len(variants) == 1:
         return Choice(favourite, "the only one", problem, names)
     if problem is None:
-        return Choice(favourite, "by rule: sizes are known when it runs", problem, names)
+        return Choice(favourite, f"{by_rule}: sizes are known when it runs", problem, names)
     measured = dict(target.timings).get(problem, ())
     seconds = {name: time for name, time in measured if name in variants}
     if favourite not in seconds or len(seconds) < 2:
-        return Choice(favourite, "by rule", problem, names)
+        return Choice(favourite, by_rule, problem, names)
     best = min(seconds, key=lambda name: (seconds[name], names.index(name)))
     if seconds[best] > WORTH * seconds[favourite]:
         best = favourite
@@ -55,6 +58,13 @@ def choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choi
         other = favourite
     why = f"measured: {_milliseconds(seconds[best])}, {other} {_milliseconds(seconds[other])}"
     return Choice(best, why, problem, names, measured=True)
+
+
+def _falls_short(target: Target, variants: Sequence[str]) -> str:
+    """Says so where a lower precision was allowed, and no kernel makes use of it."""
+    if target.precision in ("strict", "float32") or any(name in AMX_PARTS for name in variants):
+        return ""
+    return f", as float32: no kernel for {target.precision} here"
 
 
 def _milliseconds(seconds: float) -> str:
@@ -114,6 +124,21 @@ def product_variants(
     if isinstance(rows, int) and rows <= target.few_rows:
         return ("gemv", "gemm", *(f"{name} {cut}" for name in ("gemv", "gemm") for cut in depths))
     return ("gemm", "gemv", *(f"gemm {cut}" for cut in (*target.tiles(dtype), *depths)))
+
+
+def with_amx(
+    target: Target, plain: Sequence[str], rows: Size, inner: Size, columns: Size
+) -> tuple[str, ...]:
+    """Other kernels, and those through AMX tiles: in front where a rule expects that they pay.
+
+    For operands of float32 alone, one of them packed beforehand.
+    """
+    few = isinstance(rows, int) and rows <= target.few_rows
+    if few or not isinstance(inner, int) or not isinstance(columns, int):
+        return tuple(plain)
+    found = amx_variants(target)
+    pays = [name for name in found if amx_pays(name, rows, inner, columns)]
+    return (*pays, *plain, *(name for name in found if name not in pays))
 
 
 # Convolutions

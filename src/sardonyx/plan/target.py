@@ -41,6 +41,7 @@ class Target:
         sizes: what symbols are expected to be, where somebody said so.
         timings: what was measured on this machine.
         precision: what was promised of it (docs/numerics.md): "strict" rules out kernels that compute otherwise.
+        amx: whether products may go through AMX tiles.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Target:
     sizes: tuple[tuple[str, int], ...] = ()
     timings: Timings = ()
     precision: str = "float32"
+    amx: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

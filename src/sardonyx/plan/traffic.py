@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
+from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS
 from sardonyx.plan.plan import (
     BYTES,
     AttentionKernel,
@@ -91,7 +92,11 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         return described.bytes
     elements: Size | None = None
     if isinstance(kernel, ProductKernel) and number == kernel.packed:
-        elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner
+        columns = ceil_div(kernel.columns, kernel.panel) * kernel.panel
+        parts = AMX_PARTS.get(kernel.choice.variant)
+        if parts is not None:
+            return columns * ceil_div(kernel.inner, AMX_DEPTH) * AMX_DEPTH * parts * BYTES["bf16"]
+        elements = columns * kernel.inner
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         elements = _filters(kernel, plan.constants[described.place.number])
     return None if elements is None else elements * BYTES[described.dtype]

@@ -28,6 +28,7 @@ import numpy as np
 
 from sardonyx.backends.c.toolchain import compiler_stamp, host_cpu
 from sardonyx.options import Environment
+from sardonyx.plan.amx import uses_amx
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
 from sardonyx.runtime.cache import Cache, content_key
@@ -162,7 +163,10 @@ def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
     plan: Plan = plan_from_json(contents["plan"])
     blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
     constants = [_constant(blob, *entry) for entry in contents["constants"]]
-    native = NativeModel(plan, library, constants, process_pool(pool), choosing.threads)
+    workers = process_pool(pool)
+    if uses_amx(plan) and not workers.grants_tiles:
+        return None  # another process was allowed to; here its first tile would be the end
+    native = NativeModel(plan, library, constants, workers, choosing.threads)
     return Opened(
         native,
         tuple(Placement(**one) for one in contents["placement"]),

@@ -13,13 +13,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel
 from sardonyx.runtime.cache import Cache, content_key
 
-__all__ = ["Choosing", "chosen_key", "keep_choices"]
+__all__ = ["PRECISIONS", "Choosing", "Precision", "chosen_key", "keep_choices"]
 
 KIND = "timing"
+
+Precision = Literal["strict", "float32", "fast", "bfloat16"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,14 @@ class Choosing:
         threads: how many one run may use; what was measured with others does not count.
         sizes: what symbols are expected to be; kernels of unknown sizes are chosen by rule.
         tune: measure what this machine has not measured yet.
-        precision: "strict" leaves only kernels whose operations are those of the definition, in a fixed order.
+        precision: "strict" leaves only kernels whose operations are those of the definition, in a fixed order; "fast" and
+            "bfloat16" allow some that lose more than float32 does (docs/numerics.md).
     """
 
     threads: int
     sizes: Mapping[str, int] = field(default_factory=dict)
     tune: bool = False
-    precision: str = "float32"
+    precision: Precision = "float32"
 
 
 def chosen_key(cache: Cache, key: str, choosing: Choosing) -> str | None:

@@ -26,6 +26,7 @@ from sardonyx.plan.graph import Array
 from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
 from sardonyx.plan.target import Timings
+from sardonyx.runtime.amx_trial import has_tiles, may_use_tiles
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiling import Unit, build_library
@@ -75,6 +76,8 @@ def plan_native(
         toolchain, cache = find_toolchain(environment), default_cache(environment)
     except (ToolchainError, CacheError):
         return make(())  # compiling will say why
+    if has_tiles(cpu):
+        usual = replace(usual, amx=may_use_tiles(cache, cpu, toolchain, process_pool()))
     store, threads = TimingStore(cache, cpu, toolchain), choosing.threads
     known = store.known(threads)
     if not choosing.tune:

@@ -18,7 +18,7 @@ from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.options import read_environment
 from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
-from sardonyx.runtime.chosen import Choosing
+from sardonyx.runtime.chosen import PRECISIONS, Choosing, Precision
 from sardonyx.runtime.machine import usable_cores, usable_memory
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.placement import Placement
@@ -50,7 +50,8 @@ class Session:
         byte_budget: bytes that one run may hold; by default 80% of the memory this process may have.
         fixed_dims: values for symbolic dimensions, held to in every call.
         threads: how many threads one run may use; by default the CPUs that this process may use.
-        precision: "float32", or "strict" for IEEE operations in a fixed order (docs/numerics.md).
+        precision: "float32", or "strict" for IEEE operations in a fixed order; "fast" (an error of about 1e-5) and
+            "bfloat16" where the machine has kernels for them, else they are as float32 (docs/numerics.md).
         tune: time the kernels that could compute each contraction on this machine, once, and take the fastest. What
             was measured is remembered; without `tune` it is used where a model is compiled, and never measured.
             Sizes that only a run knows are measured at `fixed_dims`.
@@ -68,7 +69,7 @@ class Session:
         byte_budget: int | None = None,
         fixed_dims: Mapping[str, int] | None = None,
         threads: int | None = None,
-        precision: Literal["strict", "float32"] = "float32",
+        precision: Precision = "float32",
         tune: bool = False,
         progress: Callable[[int, int], None] | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -77,7 +78,7 @@ class Session:
         for name, choice, choices in (
             ("fallback", fallback, ("allow", "refuse")),
             ("declared_shapes", declared_shapes, ("refuse", "ignore")),
-            ("precision", precision, ("strict", "float32")),
+            ("precision", precision, PRECISIONS),
         ):
             if choice not in choices:
                 raise ValueError(

@@ -42,6 +42,7 @@ class Pool:
     Attributes:
         library: what it was loaded from.
         threads: how many threads work on a job at most, the caller among them.
+        grants_tiles: whether the system lets this process use tile registers (AMX).
         handle: for `sx_run.pool`.
         parallel_address: for `sx_run.parallel`.
         look_address: for `sx_run.look`.
@@ -66,6 +67,7 @@ class Pool:
         self.library = library
         self.threads = threads
         self.handle = handle
+        self.grants_tiles = bool(functions.sx_tiles_granted())
         self.parallel_address = _address(functions.sx_parallel)
         self.look_address = _address(functions.sx_look)
         self.allocate_address = _address(functions.sx_allocate)

@@ -13,11 +13,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from sardonyx.backends.c.kernels.amx import PAIRS, amx
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
+from sardonyx.backends.c.kernels.planes import pack_tiles
 from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, render_epilogue
@@ -38,12 +40,12 @@ __all__ = ["extent", "namer", "pack_constant", "render_contraction", "target_of"
 
 def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArray[np.generic]:
     """A constant in the form that its kernel reads."""
-    if packing.name == "panels":
-        offset, by_k, by_n, inner, columns, panel = packing.numbers
+    if packing.name in ("panels", "tiles"):
+        offset, by_k, by_n, inner, columns, number = packing.numbers
         flat = np.ascontiguousarray(array).reshape(-1)[offset:]
         strides = (by_k * flat.itemsize, by_n * flat.itemsize)
         matrix = np.lib.stride_tricks.as_strided(flat, (inner, columns), strides, writeable=False)
-        return pack_b(matrix, Tile(1, panel))
+        return pack_tiles(matrix, number) if packing.name == "tiles" else pack_b(matrix, Tile(1, number))  # fmt: skip
     if packing.name == "filters":
         groups, panel = packing.numbers
         return pack_conv(array, groups, Tile(1, panel))
@@ -128,6 +130,8 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         b=Packed(dtype=kernel.a.dtype) if kernel.b is None else operand(kernel.b),
         batch=extent(kernel.batch, name_of),
     )
+    if kernel.choice.variant in PAIRS:
+        return amx("contract", spec, "store_row", kernel.choice.variant)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
     return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
 

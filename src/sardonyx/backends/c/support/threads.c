@@ -117,6 +117,17 @@ void sx_leave(sx_run *run) {
     set_mode(run->mode);
 }
 
+/* ---- tile registers ---- */
+
+int32_t sx_tiles_granted(void) {
+#if defined(__x86_64__) && defined(SX_FUTEX)
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM; the state component of the tiles' contents */
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+#else
+    return 0;
+#endif
+}
+
 /* ---- time ---- */
 
 static int64_t read_clock(clockid_t clock) {
@@ -409,6 +420,7 @@ sx_pool *sx_pool_create(int32_t threads, int64_t spin) {
         return NULL;
     }
     rest(pool);
+    sx_tiles_granted();
     pthread_once(&once, watch_forks);
     lock_pools();
     pool->neighbour = first_pool;

@@ -20,6 +20,10 @@ typedef struct sx_pool sx_pool;
  * no memory. */
 SX_EXPORT sx_pool *sx_pool_create(int32_t threads, int64_t spin);
 
+/* Whether this process may use tile registers (AMX). Linux grants them on request: to all threads, from then on. A
+ * pool asks for them when it is created, so that kernels need not. */
+SX_EXPORT int32_t sx_tiles_granted(void);
+
 /* Ends the workers. No run may be using the pool. */
 SX_EXPORT void sx_pool_destroy(sx_pool *pool);
 

@@ -1,0 +1,79 @@
+"""When products go through AMX tiles: what the precision allows, and where a rule expects that to pay."""
+
+from __future__ import annotations
+
+import pytest
+
+from sardonyx.plan.amx import amx_pays, amx_variants
+from sardonyx.plan.choice import choose, product_variants, with_amx
+from sardonyx.plan.target import Target
+from sardonyx.sizes import Size, symbol
+
+PANELS = (("f32", 32), ("f64", 16))
+
+
+def target(precision: str, *, amx: bool = True) -> Target:
+    return Target("avx512", PANELS, PANELS, 4, precision=precision, amx=amx)
+
+
+def variants(precision: str, rows: Size = 128, columns: Size = 768, inner: Size = 768, *, amx: bool = True) -> tuple[str, ...]:  # fmt: skip
+    here = target(precision, amx=amx)
+    return with_amx(here, product_variants(here, "f32", rows, inner, {}), rows, inner, columns)
+
+
+@pytest.mark.parametrize(
+    ("precision", "allowed"),
+    [
+        ("strict", ()),
+        ("float32", ("amx6",)),
+        ("fast", ("amx3", "amx6")),
+        ("bfloat16", ("amx1", "amx3", "amx6")),
+    ],
+)
+def test_a_precision_allows_what_keeps_it(precision: str, allowed: tuple[str, ...]) -> None:
+    assert amx_variants(target(precision)) == allowed
+    assert amx_variants(target(precision, amx=False)) == ()
+    assert variants(precision) == (*allowed, "gemm", "gemv")
+    assert variants(precision, amx=False) == ("gemm", "gemv")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "inner"), [(8, 768, 768), (128, 32, 768), (128, 768, 32), (symbol("n"), 768, 768)]
+)  # fmt: skip
+def test_where_it_may_not_pay_only_a_measurement_takes_it(
+    rows: Size, columns: Size, inner: Size
+) -> None:
+    found = variants("float32", rows, columns, inner)
+    assert found == ("gemm", "gemv", "amx6")
+    problem = "product"
+    assert choose(target("float32"), problem, found).variant == "gemm"
+    measured = Target(
+        "avx512", PANELS, PANELS, 4, amx=True, timings=((problem, (("gemm", 2.0), ("amx6", 1.0))),)
+    )  # fmt: skip
+    assert choose(measured, problem, found).variant == "amx6"
+
+
+def test_sizes_of_the_weights_that_only_a_run_knows_rule_it_out() -> None:
+    assert variants("float32", columns=symbol("n")) == ("gemm", "gemv")
+    assert variants("float32", inner=symbol("n")) == ("gemm", "gemv")
+
+
+def test_few_rows_stay_with_the_kernel_that_reads_each_weight_once() -> None:
+    assert variants("float32", rows=1) == ("gemv", "gemm")
+
+
+def test_fewer_products_pay_for_fewer_columns() -> None:
+    least = {
+        name: min(n for n in range(16, 1024, 16) if amx_pays(name, 128, 768, n))
+        for name in ("amx6", "amx3", "amx1")
+    }
+    assert 16 < least["amx1"] <= least["amx3"] < least["amx6"] < 128
+
+
+def test_a_plan_says_where_a_lower_precision_has_no_kernel() -> None:
+    for precision in ("fast", "bfloat16"):
+        choice = choose(target(precision, amx=False), "p", variants(precision, amx=False))
+        assert choice.why == f"by rule, as float32: no kernel for {precision} here"
+        assert choose(target(precision), "p", variants(precision)).why == "by rule"
+    for precision in ("strict", "float32"):
+        assert choose(target(precision, amx=False), "p", ("gemm", "gemv")).why == "by rule"
