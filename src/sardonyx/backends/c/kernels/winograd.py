@@ -1,14 +1,14 @@
 """Convolution by Winograd's F(2×2, 3×3): four outputs for sixteen multiplications, where the plain way takes 36.
 
-    d   4×4 inputs of a tile        V = Bᵀ d B      1  0 -1  0        1  1  1  0         1    0    0
-    g   3×3 weights                 U = G g Gᵀ  B = 0  1  1  0    A = 0  1 -1 -1    G = 1/2  1/2  1/2
-    Y   2×2 outputs                 Y = Aᵀ M A      0 -1  1  0                          1/2 -1/2  1/2
-                                                    0  1  0 -1   (both transposed)       0    0    1
+    d   4×4 inputs of a tile    V = Bᵀ d B         1  0 -1  0                             1    0    0
+    g   3×3 weights             U = G g Gᵀ    Bᵀ = 0  1  1  0    Aᵀ = 1  1  1  0     G = 1/2  1/2  1/2
+    Y   2×2 outputs             Y = Aᵀ M A         0 -1  1  0         0  1 -1 -1         1/2 -1/2  1/2
+                                                   0  1  0 -1                             0    0    1
 
     M[point][tile, filter] = sum over channels of V[point][tile, channel] · U[point][channel, filter]
 
 is sixteen products of matrices, one for each point of the 4×4, by the micro-kernel of `tile`: a tile of
-outputs is a row. U comes packed (`packing.pack_winograd`). A task takes some tiles and some filters:
+outputs is a row. U comes packed (`points.pack_winograd`). A task takes some tiles and some filters:
 
     for every block of channels
         V of its tiles                          on the stack, for all points
