@@ -5,8 +5,9 @@
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
     winograd    a convolution of fewer multiplications
+    amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products
 
-Every one of them but `winograd` sums an element over k in the same order, so that these give the same bits.
+Every one of them but these last two sums an element over k in the same order, so that the others give the same bits.
 """
 
 from __future__ import annotations
