@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
     from sardonyx.passes.shapes import Shapes
+    from sardonyx.runtime.chosen import Precision
     from sardonyx.runtime.profile import Profile
 
 __all__ = [
@@ -62,12 +63,17 @@ def inspect(
 
 
 def plan_text(
-    source: Source, *, dims: Mapping[str, int] | None = None, limits: Limits = DEFAULT_LIMITS
+    source: Source,
+    *,
+    dims: Mapping[str, int] | None = None,
+    precision: Precision = "float32",
+    limits: Limits = DEFAULT_LIMITS,
 ) -> str:
     """How the model would run on this machine: steps, kernels, buffers, memory, and what is not native.
 
     Args:
         dims: values for symbolic dimensions, for memory in bytes and for what was measured at these sizes.
+        precision: as of `Session`.
     """
     from sardonyx.backends.c.contractions import variant_of
     from sardonyx.passes.expand import expand
@@ -87,7 +93,7 @@ def plan_text(
                 hint=f"It has: {', '.join(known)}." if known else "All of it is static.",
             )
     planned = expand(model, shapes)
-    choosing = Choosing(usable_cores(), dims or {})
+    choosing = Choosing(usable_cores(), dims or {}, precision=precision)
     plan = plan_native(planned.model, planned.shapes, choosing).plan
     return run_plan_text(plan, dims, variant_of)
 
@@ -150,6 +156,7 @@ def bench(
     schedule: Schedule | None = None,
     limits: Limits = DEFAULT_LIMITS,
     threads: int | None = None,
+    precision: Precision = "float32",
     tune: bool = False,
     progress: Callable[[int, int], None] | None = None,
     tell: Callable[[int, int], None] = lambda done, total: None,
@@ -157,6 +164,7 @@ def bench(
     """Time a model on one engine, or on two in turns, with the machine described.
 
     Args:
+        precision: of our own engine, as of `Session`.
         tune: have our own engine measure its kernels first, at the sizes of the inputs.
     """
     from sardonyx.comparison.bench import bench as run_bench
@@ -174,6 +182,7 @@ def bench(
         limits=limits,
         machine=diagnose().summary,
         threads=threads,
+        precision=precision,
         tune=tune,
         progress=progress,
         tell=tell,
@@ -190,6 +199,7 @@ def profile(
     warmup: int = 2,
     limits: Limits = DEFAULT_LIMITS,
     threads: int | None = None,
+    precision: Precision = "float32",
     tune: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Profile:
@@ -198,6 +208,7 @@ def profile(
     Args:
         inputs: arrays by input name, a file or folder to read, or None for seeded examples.
         runs: how many runs are timed, after `warmup` others.
+        precision: as of `Session`.
         tune: measure kernels first, at the sizes of the inputs.
         progress: hears (steps done, steps in all) while the model is compiled.
     """
@@ -209,7 +220,13 @@ def profile(
     feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
     sizes = sizes_of_feeds(load(source, limits=limits), feeds) if tune else None
     session = Session(
-        source, limits=limits, threads=threads, progress=progress, tune=tune, fixed_dims=sizes
+        source,
+        limits=limits,
+        threads=threads,
+        precision=precision,
+        progress=progress,
+        tune=tune,
+        fixed_dims=sizes,
     )
     with explain_inputs(source, inputs, feeds, limits):
         return session.profile(feeds, runs=runs, warmup=warmup)

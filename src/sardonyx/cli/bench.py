@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sardonyx.cli.precision import Precision
+
 if TYPE_CHECKING:
     from sardonyx.comparison.bench import Bench
     from sardonyx.runtime.profile import Profile
@@ -35,6 +37,7 @@ def bench(
     threads: Annotated[
         int | None, typer.Option(help="Threads of a run; all usable cores by default.", min=1)
     ] = None,
+    precision: Precision = "float32",
     tune: Annotated[
         bool,
         typer.Option(
@@ -76,7 +79,9 @@ def bench(
             )
         if trace is not None:
             check_folder(trace)
-        found = _profile(model, inputs, seed, parse_dims(dim), repeat, warmup, threads, tune)
+        found = _profile(
+            model, inputs, seed, parse_dims(dim), repeat, warmup, threads, precision, tune
+        )
         _show_profile(found, model.name, trace, top=top, as_json=json_output)
         return
     with progress_bar("timing") as (progress, task):
@@ -89,6 +94,7 @@ def bench(
             dims=parse_dims(dim),
             schedule=Schedule(repeat=repeat, warmup=warmup),
             threads=threads,
+            precision=precision,
             tune=tune,
             progress=compiling(progress, "tuning" if tune else "compiling"),
             tell=lambda done, total: progress.update(task, completed=done, total=total),
@@ -107,6 +113,7 @@ def _profile(
     repeat: int,
     warmup: int,
     threads: int | None,
+    precision: Precision,
     tune: bool,
 ) -> Profile:
     from sardonyx import api
@@ -121,6 +128,7 @@ def _profile(
             runs=repeat,
             warmup=warmup,
             threads=threads,
+            precision=precision,
             tune=tune,
             progress=compiling(progress, "tuning" if tune else "compiling"),
         )

@@ -71,6 +71,7 @@ def _rows(found: Diagnosis) -> dict[str, str]:
         "memory": _memory(memory.usable, memory.total, memory.limit),
         "compiler": f"{compiler.name} (from {compiler.origin})" if compiler.name else "none",
         "native code": f"for {native.cpu} ({vectors}), {native.threads} thread{'s' * (native.threads != 1)} a run",
+        "matrix tiles": native.tiles,
         "cache": f"{cache.path} ({'exists' if cache.exists else 'will be made when needed'})",
         "tuning": _tuning(found.tuning),
         "libraries": ", ".join(f"{lib.name} {lib.version or 'MISSING'}" for lib in found.libraries),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sardonyx.cli.precision import Precision
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,6 +34,7 @@ def inspect(
     plan: Annotated[
         bool, typer.Option("--plan", help="How it would run here: steps, kernels, memory.")
     ] = False,
+    precision: Precision = "float32",
     json_output: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """What is in a model, and what running it costs.
@@ -48,7 +51,7 @@ def inspect(
     from sardonyx.cli.console import parse_dims, print_json, stdout
 
     if plan:
-        _show_plan(model, parse_dims(dim), as_json=json_output)
+        _show_plan(model, parse_dims(dim), precision, as_json=json_output)
         return
     found = api.inspect(model, dims=parse_dims(dim))
     if json_output:
@@ -57,7 +60,7 @@ def inspect(
         show_inspection(found, stdout(), top=top, all_nodes=nodes)
 
 
-def _show_plan(model: Path, dims: dict[str, int], *, as_json: bool) -> None:
+def _show_plan(model: Path, dims: dict[str, int], precision: Precision, *, as_json: bool) -> None:
     """The plan as it is: lines are not folded, and nothing in it is markup."""
     import sys
 
@@ -65,7 +68,7 @@ def _show_plan(model: Path, dims: dict[str, int], *, as_json: bool) -> None:
     from sardonyx.cli.console import print_json, progress_bar
 
     with progress_bar("planning"):
-        shown = api.plan_text(model, dims=dims)
+        shown = api.plan_text(model, dims=dims, precision=precision)
     if as_json:
         print_json({"model": str(model), "plan": shown.splitlines()})
     else:

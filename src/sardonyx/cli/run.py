@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sardonyx.cli.precision import Precision
+
 if TYPE_CHECKING:
     from sardonyx.backends.reference import Value
 
@@ -38,6 +40,7 @@ def run(
     threads: Annotated[
         int | None, typer.Option(help="Threads of the run; all usable cores by default.", min=1)
     ] = None,
+    precision: Precision = "float32",
     json_output: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a model and say what came out.
@@ -63,7 +66,7 @@ def run(
         check_folder(output)
     dims = parse_dims(dim)
     with progress_bar("opening") as (progress, _):
-        session = Session(model, threads=threads, progress=compiling(progress))
+        session = Session(model, threads=threads, precision=precision, progress=compiling(progress))
     feeds = _feeds(session, inputs or [], random, dims)
     given = feeds if inputs else None
     with progress_bar("running"), explain_inputs(session.model, given, feeds):

@@ -24,6 +24,7 @@ from sardonyx.comparison.inputs import describe_feeds, sizes_of_feeds
 from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
+from sardonyx.runtime.chosen import Precision
 
 __all__ = ["Bench", "Ratio", "Schedule", "Timing", "bench"]
 
@@ -164,6 +165,7 @@ def bench(
     machine: Mapping[str, str] | None = None,
     threads: int | None = None,
     tune: bool = False,
+    precision: Precision = "float32",
     progress: Progress | None = None,
     tell: Progress = lambda done, total: None,
 ) -> Bench:
@@ -174,6 +176,7 @@ def bench(
         machine: what to say about the machine in the result.
         threads: that one run may use, on either engine; None for what each takes by itself.
         tune: have our own engine measure its kernels first, at the sizes of the inputs.
+        precision: of our own engine.
         progress: hears (steps done, steps in all) while a model is compiled.
         tell: hears how many of the timed blocks are done.
     """
@@ -182,7 +185,7 @@ def bench(
     feeds = prepare_inputs(source, inputs, seed=seed, dims=dims, limits=limits)
     names = [engine] if against is None else [engine, against]
     sizes = sizes_of_feeds(load(source, limits=limits), feeds) if tune else None
-    how = Opening(limits, threads, progress, tune, sizes)
+    how = Opening(limits, threads, progress, tune, sizes, precision)
     runs = [open_engine(each, source, how) for each in names]
     with explain_inputs(source, inputs, feeds, limits):
         rounds = _time_in_turns(runs, feeds, plan, tell)

@@ -25,6 +25,7 @@ from sardonyx.errors import InputError, MissingExtraError, RunError, SardonyxErr
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 from sardonyx.model.save import save
+from sardonyx.runtime.chosen import Precision
 from sardonyx.runtime.session import Session
 
 __all__ = ["ENGINES", "Opening", "Run", "engine_version", "open_engine"]
@@ -42,6 +43,7 @@ class Opening:
         progress: hears (steps done, steps in all) while our own engine compiles.
         tune: our own engine measures its kernels.
         sizes: what the dynamic dimensions will always be.
+        precision: of our own engine.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -49,6 +51,7 @@ class Opening:
     progress: Callable[[int, int], None] | None = None
     tune: bool = False
     sizes: Mapping[str, int] | None = None
+    precision: Precision = "float32"
 
 
 def open_engine(name: str, source: Source, how: Opening | None = None) -> Run:
@@ -84,6 +87,7 @@ def _open_sardonyx(source: Source, how: Opening) -> Run:
         progress=how.progress,
         tune=how.tune,
         fixed_dims=how.sizes,
+        precision=how.precision,
     )
     names = [port.name for port in session.outputs]
 

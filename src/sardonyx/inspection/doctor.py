@@ -14,6 +14,7 @@ from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.options import Environment, read_environment
+from sardonyx.runtime.amx_trial import has_tiles, known_verdict
 from sardonyx.runtime.cache import Cache
 from sardonyx.runtime.machine import (
     ROOT,
@@ -91,6 +92,7 @@ class NativeCode:
     lanes: int  # float32 values in a vector
     flags: tuple[str, ...]
     threads: int
+    tiles: str  # whether products go through AMX tiles, in words
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagn
         cores=_cores(cpu, root),
         memory=_memory(root),
         compiler=_compiler(settings),
-        native=_native(root),
+        native=_native(settings, root),
         cache=_cache(settings.cache_dir),
         tuning=_tuning(settings, root),
         libraries=tuple(Library(name, _version(name)) for name in _REQUIRED),
@@ -195,10 +197,26 @@ def _memory(root: Path) -> Memory:
     return Memory(machine_memory(root), memory_limit(root), usable_memory(root))
 
 
-def _native(root: Path) -> NativeCode:
+def _native(settings: Environment, root: Path) -> NativeCode:
     cpu = host_cpu(root)
-    isa = isa_of(cpu)
-    return NativeCode(cpu.name, isa.name, isa.lanes, cpu.flags, usable_cores(root))
+    isa, tiles = isa_of(cpu), _tiles(settings, root)
+    return NativeCode(cpu.name, isa.name, isa.lanes, cpu.flags, usable_cores(root), tiles)
+
+
+def _tiles(settings: Environment, root: Path) -> str:
+    """What is remembered of the trial; nothing is tried for it."""
+    cpu, folder = host_cpu(root), _cache(settings.cache_dir)
+    if not has_tiles(cpu):
+        return "none: precision fast and bfloat16 are as float32"
+    found = None
+    if folder.exists and not folder.problem:
+        try:
+            found = known_verdict(Cache(settings.cache_dir), cpu, find_toolchain(settings))
+        except (ToolchainError, CacheError):
+            found = None
+    if found is None:
+        return "AMX, tried when the first model is compiled"
+    return f"AMX, used: {found.why}" if found.usable else f"AMX, not used: {found.why}"
 
 
 def _compiler(settings: Environment) -> Compiler:

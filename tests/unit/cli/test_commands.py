@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import onnx
@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sardonyx.cli import build_app
+from sardonyx.cli.precision import Precision
+from sardonyx.runtime.chosen import PRECISIONS
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]> '
 RELU = HEAD + "g (float[batch, 4] x) => (float[batch, 4] y) { [act] y = Relu (x) }"
@@ -150,6 +152,17 @@ def test_run_with_inputs(save: Any, tmp_path: Path) -> None:
     (row,) = data["outputs"]
     assert (row["min"], row["max"], row["mean"]) == (0, 5, 2.5)
     assert row["note"] == "argmax 1"
+
+
+def test_precision(save: Any) -> None:
+    path = save(RELU)
+    assert set(get_args(get_args(Precision)[0])) == set(PRECISIONS)
+    for precision in PRECISIONS:
+        assert run("run", path, "--precision", precision)[0] == 0
+        assert run("inspect", path, "--plan", "--precision", precision)[0] == 0
+    code, _, err = run("run", path, "--precision", "float16")
+    assert code == 2
+    assert "bfloat16" in err
 
 
 def test_run_under_bounds(save: Any) -> None:

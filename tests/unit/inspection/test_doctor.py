@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sardonyx.inspection import doctor
 from sardonyx.inspection.doctor import diagnose
 from sardonyx.options import Environment, read_environment
+from sardonyx.runtime.amx_trial import Verdict
 from sardonyx.runtime.machine import cpu_quota, machine_memory, memory_limit, read_cpu
 
 XEON = """\
@@ -215,3 +217,17 @@ def test_no_other_module_reads_the_environment() -> None:
         if "os.environ" in path.read_text() or "getenv" in path.read_text()
     ]
     assert readers == ["options.py"]
+
+
+def test_tiles_are_reported_and_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tiles(*, there: bool, verdict: Verdict | None = None) -> str:
+        monkeypatch.setattr(doctor, "has_tiles", lambda _: there)
+        monkeypatch.setattr(doctor, "known_verdict", lambda *_: verdict)
+        return diagnose(environment=Environment(cache_dir=tmp_path)).native.tiles
+
+    tmp_path.chmod(0o700)
+    assert tiles(there=False) == "none: precision fast and bfloat16 are as float32"
+    assert tiles(there=True) == "AMX, tried when the first model is compiled"
+    good, bad = Verdict(True, "right"), Verdict(False, "amx6 ended its process by signal 4")
+    assert tiles(there=True, verdict=good) == "AMX, used: right"
+    assert tiles(there=True, verdict=bad) == "AMX, not used: amx6 ended its process by signal 4"
