@@ -19,11 +19,13 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, TransposedConvolution, Window
+from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS
 from sardonyx.plan.choice import (
     choose,
     convolution_problem,
     convolution_variants,
     expected_sizes,
+    with_amx,
 )
 from sardonyx.plan.contract import complete
 from sardonyx.plan.group import Group
@@ -100,6 +102,8 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     """How the filters lie for the kernel of choice."""
     if case.depthwise:
         return Packing("depthwise")
+    if choice.variant in AMX_PARTS:
+        return Packing("tile-filters", (AMX_PARTS[choice.variant],))
     panel = target.panel_of(choice.variant, case.summed)
     if choice.variant == "winograd":
         return Packing("winograd", (panel,))
@@ -126,6 +130,9 @@ def _choice(
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
         pays = winograd_pays(channels, filters, shape[0], counts)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
+    if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
+        inner = channels * math.prod(window.kernel)
+        variants = with_amx(target, variants, product(counts), inner, filters)
     return choose(target, problem, variants)
 
 

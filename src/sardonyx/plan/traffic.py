@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
-from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS
+from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS
 from sardonyx.plan.plan import (
     BYTES,
     AttentionKernel,
@@ -92,14 +92,20 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         return described.bytes
     elements: Size | None = None
     if isinstance(kernel, ProductKernel) and number == kernel.packed:
-        columns = ceil_div(kernel.columns, kernel.panel) * kernel.panel
-        parts = AMX_PARTS.get(kernel.choice.variant)
-        if parts is not None:
-            return columns * ceil_div(kernel.inner, AMX_DEPTH) * AMX_DEPTH * parts * BYTES["bf16"]
-        elements = columns * kernel.inner
+        if kernel.choice.variant in AMX_PARTS:
+            return _tiles(kernel.choice.variant, kernel.columns, kernel.inner)
+        elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
+        if kernel.choice.variant in AMX_PARTS:
+            return _tiles(kernel.choice.variant, kernel.filters, product(kernel.kernel) * kernel.channels)  # fmt: skip
         elements = _filters(kernel, plan.constants[described.place.number])
     return None if elements is None else elements * BYTES[described.dtype]
+
+
+def _tiles(variant: str, columns: Size, inner: Size) -> Size:
+    """Bytes of weights for AMX tiles, filled up to whole ones."""
+    elements = ceil_div(columns, AMX_PANEL) * AMX_PANEL * ceil_div(inner, AMX_DEPTH) * AMX_DEPTH
+    return elements * AMX_PARTS[variant] * BYTES["bf16"]
 
 
 def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:

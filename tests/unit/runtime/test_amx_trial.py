@@ -9,6 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
 import pytest
 
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
@@ -17,7 +20,7 @@ from sardonyx.model.load import load
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.amx import uses_amx
-from sardonyx.plan.plan import ProductKernel
+from sardonyx.plan.plan import ConvolutionKernel, ProductKernel
 from sardonyx.runtime import amx_trial, artifact, compiled
 from sardonyx.runtime.amx_trial import Verdict, has_tiles, known_verdict, may_use_tiles, try_tiles
 from sardonyx.runtime.cache import Cache, content_key, default_cache
@@ -128,12 +131,10 @@ def test_nothing_is_tried_without_tiles_or_permission(cache: Cache, granted: Any
 
 def model(folder: Path) -> tuple[Path, Any, Any]:
     """relu(x w + b) in a file, and its constants."""
-    import onnx
-
     random = np.random.default_rng(5)
     w = random.standard_normal((96, 128)).astype(np.float32)
     b = random.standard_normal(128).astype(np.float32)
-    helper: Any = onnx.helper
+    helper = onnx.helper
     graph = helper.make_graph(
         [helper.make_node("Gemm", ["x", "w", "b"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
         "g",
@@ -174,6 +175,38 @@ def test_a_model_at_every_precision(precision: str, variant: str, bound: float, 
     (y,) = native.run([x], Guard(None))
     exact = np.maximum(x.astype(np.float64) @ w + b, 0)
     assert np.all(np.abs(y - exact) <= bound * (np.abs(x) @ np.abs(w) + np.abs(b)))
+
+
+@pytest.mark.parametrize(
+    ("precision", "variant", "bound"),
+    [("float32", "amx6", 2.0**-20), ("fast", "amx3", 2.0**-15), ("bfloat16", "amx1", 2.0**-7)],
+)
+def test_a_convolution_at_every_precision(
+    precision: str, variant: str, bound: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, helper = np.random.default_rng(8), onnx.helper
+    w, x = (random.standard_normal(shape).astype(np.float32) for shape in ((96, 32, 3, 3), (1, 32, 9, 11)))  # fmt: skip
+    path = tmp_path / "model.onnx"
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1], strides=[2, 1]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1, 32, 9, 11])],
+        [helper.make_tensor_value_info("y", 1, [1, 96, 5, 11])],
+        [onnx.numpy_helper.from_array(w, "w")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)  # fmt: skip
+    native = compile_emulated(path, precision, monkeypatch)
+    (kernel,) = [one for one in native.plan.kernels if isinstance(one, ConvolutionKernel)]
+    assert kernel.choice.variant == variant
+    (y,) = native.run([x], Guard(None))
+    usual = Session(path, precision="strict")
+    (expected,) = usual.run(None, {"x": x})
+    sizes = np.abs(w).sum(axis=(1, 2, 3)).reshape(1, 96, 1, 1) * np.abs(x).max()
+    assert np.all(np.abs(y - expected) <= bound * sizes)
 
 
 def test_a_kept_model_with_tiles_is_not_opened_where_they_are_not_granted(

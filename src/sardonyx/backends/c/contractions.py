@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.c.kernels.amx import PAIRS, amx
+from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
@@ -51,6 +52,8 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
         return pack_conv(array, groups, Tile(1, panel))
     if packing.name == "winograd":
         return pack_winograd(array, Tile(1, *packing.numbers))
+    if packing.name == "tile-filters":
+        return pack_tile_filters(array.astype(np.float32, copy=False), *packing.numbers)
     if packing.name == "depthwise":
         return pack_depthwise(array)
     groups, panel = packing.numbers[:2]
@@ -151,6 +154,9 @@ def variant_of(kernel: KernelSource) -> str:
 
 def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
+    if kernel.choice.variant in PAIRS:
+        tiled = _conv_spec(kernel, name_of)
+        return amx_conv("contract", tiled, "store_row", kernel.choice.variant)
     if kernel.choice.variant == "winograd":
         return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if not kernel.depthwise:

@@ -7,7 +7,7 @@
     task = (batch, block of columns, block of rows)
         for every block of K                                      B's block stays in L2
             for every strip of up to 32 rows
-                split A: [step of 32 k][plane][row][32 k]          on the stack
+                split its rows: [step of 32 k][plane][row][32 k]   on the stack
                 for every panel of 32 columns
                     2 × 2 tiles of sums, over the steps of the block
                 after the last block of K: epilogue, row by row
@@ -34,7 +34,7 @@ from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
 from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
 
-__all__ = ["PAIRS", "amx", "planes_of"]
+__all__ = ["PAIRS", "Split", "amx", "planes_of", "split_contraction"]
 
 # Planes of A and of B whose products count, in the order in which they are added up.
 PAIRS = {
@@ -70,7 +70,7 @@ class _Blocks:
     in_parts: bool  # K takes more than one block, so that sums wait in memory
 
 
-def _choose_blocks(spec: GemmSpec, planes: int) -> _Blocks:
+def _choose_blocks(spec: Split, planes: int) -> _Blocks:
     steps, in_parts = _STEPS, True
     if isinstance(spec.k, int):
         whole = max(1, -(-spec.k // DEPTH))
@@ -84,18 +84,58 @@ def _choose_blocks(spec: GemmSpec, planes: int) -> _Blocks:
     return _Blocks(steps, panels, strips, in_parts)
 
 
+@dataclass(frozen=True)
+class Split:
+    """A contraction whose rows are split as they are read: sizes, and where rows come from.
+
+    Attributes:
+        rows: C text of `struct <name>_row`, of `<name>_row(job, b, m)` that makes one for row m of batch b, and of
+            `<name>_step(row, s, values)`: where its values of step s are, which may be put into `values`. What lies
+            past the end of K is zero.
+    """
+
+    m: Extent
+    n: Extent
+    k: Extent
+    batch: Extent
+    rows: str
+
+
 def amx(name: str, spec: GemmSpec, epilogue: str, variant: str) -> str:
-    """C text of the product as a static function; B is packed by `pack_tiles(…, planes_of(variant))`."""
+    """C text of a product as a static function; B is packed by `pack_tiles(…, planes_of(variant))`."""
     assert isinstance(spec.b, Packed)
     assert spec.a.dtype == "f32"
+    a = spec.a
+    rows = f"""\
+struct {name}_row {{ const float *from; int64_t by_column, depth; }};
+
+static inline struct {name}_row {name}_row(const struct {name}_job *job, int64_t b, int64_t m) {{
+    const int64_t *n = job->n;
+    (void)n, (void)b;
+    return (struct {name}_row){{job->a + ({a.offset}) + m * ({a.by_row}), {a.by_column}, {spec.k}}};
+}}
+
+static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
+    const int64_t k = s * {DEPTH};
+    if (row->by_column == 1 && k + {DEPTH} <= row->depth)
+        return row->from + k;
+    for (int64_t i = 0; i < {DEPTH}; i++)
+        values[i] = k + i < row->depth ? row->from[(k + i) * row->by_column] : 0.0f;
+    return values;
+}}
+"""
+    split = Split(spec.m, spec.n, spec.k, spec.batch, rows)
+    return split_contraction(name, split, epilogue, variant)
+
+
+def split_contraction(name: str, spec: Split, epilogue: str, variant: str) -> str:
+    """C text of a contraction as a static function, as `amx`."""
     planes = planes_of(variant)
     blocks = _choose_blocks(spec, planes)
     widest = max(1, _WIDTH // len(PAIRS[variant]) // COLUMNS)
     return f"""\
 #include "tiles.h"
 {SUPPORT}
-{_splitting(name, spec.a.by_column, planes)}
-{_micro_kernel(name, variant)}
 struct {name}_job {{
     const struct env *env;
     const float *a;
@@ -104,6 +144,9 @@ struct {name}_job {{
     int64_t row_blocks, column_blocks;
 }};
 
+{spec.rows}
+{_splitting(name, planes)}
+{_micro_kernel(name, variant)}
 {_again(name, spec, planes)}
 {_tasks(name, spec, epilogue, blocks, planes)}
 static void {name}(
@@ -134,7 +177,7 @@ static void {name}(
 """
 
 
-def _splitting(name: str, by_column: Extent, planes: int) -> str:
+def _splitting(name: str, planes: int) -> str:
     """A strip of A as planes. Three operations round to 8 bits: what they overflow on is not finite any more."""
     return f"""\
 static inline float {name}_value(uint32_t bits) {{
@@ -157,20 +200,6 @@ static inline void {name}_split(const float *from, uint16_t *to) {{
             to[plane * {_PLANE} + i] = (uint16_t)({name}_bits(part) >> 16);
             rest[i] -= part;
         }}
-}}
-
-/* One row of a strip, `count` values of K; zeros up to a whole step. */
-static void {name}_split_row(const float *from, int64_t by_column, int64_t count, uint16_t *to) {{
-    for (int64_t k = 0; k < count; k += {DEPTH}, to += {planes * _PLANE}) {{
-        if (({by_column}) == 1 && k + {DEPTH} <= count) {{
-            {name}_split(from + k, to);
-        }} else {{
-            float values[{DEPTH}];
-            for (int64_t i = 0; i < {DEPTH}; i++)
-                values[i] = k + i < count ? from[(k + i) * by_column] : 0.0f;
-            {name}_split(values, to);
-        }}
-    }}
 }}
 """
 
@@ -235,7 +264,7 @@ static __attribute__((noinline)) void {name}_tiles(
 """
 
 
-def _again(name: str, spec: GemmSpec, planes: int) -> str:
+def _again(name: str, spec: Split, planes: int) -> str:
     part = [f"{name}_value((uint32_t)w[{p * _PLANE}] << 16)" for p in range(planes)]
     parts = " + (".join(part) + ")" * (planes - 1)  # the small ones first: b0 + b1 may be too large
     return f"""\
@@ -245,9 +274,10 @@ static inline int32_t {name}_finite(float value) {{
 
 /* Whatever is not finite in a row of sums is summed again, one product after the other. */
 static __attribute__((noinline)) void {name}_again(
-    const struct {name}_job *job, const float *a, int64_t column, int64_t count, float *sums) {{
+    const struct {name}_job *job, int64_t b, int64_t m, int64_t column, int64_t count, float *sums) {{
     const int64_t *n = job->n;
     const int64_t depth = {spec.k}, steps = sx_pieces(depth, {DEPTH});
+    const struct {name}_row row = {name}_row(job, b, m);
     (void)n;
     for (int64_t j = 0; j < count; j++) {{
         if ({name}_finite(sums[j]))
@@ -255,9 +285,13 @@ static __attribute__((noinline)) void {name}_again(
         const int64_t panel = (column + j) / {COLUMNS}, lane = (column + j) % {COLUMNS};
         const uint16_t *tile = job->b + panel * steps * {planes * _PLANE} + lane / 16 * {_PLANE // 2} + lane % 16 * 2;
         float sum = 0.0f;
-        for (int64_t k = 0; k < depth; k++) {{
-            const uint16_t *w = tile + k / {DEPTH} * {planes * _PLANE} + k % {DEPTH} / 2 * {DEPTH} + k % 2;
-            sum += a[k * ({spec.a.by_column})] * ({parts});
+        for (int64_t s = 0; s < steps; s++) {{
+            float values[{DEPTH}];
+            const float *a = {name}_step(&row, s, values);
+            for (int64_t i = 0; i < sx_least({DEPTH}, depth - s * {DEPTH}); i++) {{
+                const uint16_t *w = tile + s * {planes * _PLANE} + i / 2 * {DEPTH} + i % 2;
+                sum += a[i] * ({parts});
+            }}
         }}
         sums[j] = sum;
     }}
@@ -265,7 +299,7 @@ static __attribute__((noinline)) void {name}_again(
 """
 
 
-def _tasks(name: str, spec: GemmSpec, epilogue: str, blocks: _Blocks, planes: int) -> str:
+def _tasks(name: str, spec: Split, epilogue: str, blocks: _Blocks, planes: int) -> str:
     """The body of the parallel loop."""
     pitch = (
         blocks.panels * COLUMNS + 16
@@ -296,11 +330,9 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
         const int64_t column = first_panel * {COLUMNS};
         const int64_t count = sx_least(width, last_panel * {COLUMNS}) - column;
         const int64_t top = first_strip * shortest + sx_least(first_strip, taller);
-        const float *matrix = job->a + ({spec.a.offset});
         (void)b, (void)top;
         for (int64_t s0 = 0; s0 == 0 || s0 < steps; s0 += {blocks.steps}) {{
-            const int64_t taken_steps = sx_least(steps - s0, {blocks.steps}), k0 = s0 * {DEPTH};
-            const int64_t kc = sx_least(depth - k0, taken_steps * {DEPTH});
+            const int64_t taken_steps = sx_least(steps - s0, {blocks.steps});
             for (int64_t strip = first_strip; strip < last_strip; strip++) {{
                 const int64_t m = strip * shortest + sx_least(strip, taller);
                 const int64_t taken = shortest + (strip < taller);
@@ -308,10 +340,11 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                 if (taken != configured)
                     {name}_configure(configured = taken);
                 for (int64_t r = 0; r < taken || r < 2; r++) {{
-                    const int64_t row = m + sx_least(r, taken - 1);
-                    {name}_split_row(
-                        matrix + row * ({spec.a.by_row}) + k0 * ({spec.a.by_column}), {spec.a.by_column}, kc,
-                        split + r * {DEPTH});
+                    const struct {name}_row row = {name}_row(job, b, m + sx_least(r, taken - 1));
+                    for (int64_t s = 0; s < taken_steps; s++) {{
+                        float values[{DEPTH}];
+                        {name}_split({name}_step(&row, s0 + s, values), split + s * {step} + r * {DEPTH});
+                    }}
                 }}
                 for (int64_t panel = first_panel; panel < last_panel; panel++)
                     {name}_tiles(
@@ -325,7 +358,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     for (int64_t j = 0; j < count; j++)
                         finite &= (uint32_t){name}_finite(row[j]);
                     if (!finite)
-                        {name}_again(job, matrix + (m + r) * ({spec.a.by_row}), column, count, row);
+                        {name}_again(job, b, m + r, column, count, row);
                     {epilogue}(job->env, b, m + r, column, count, row);
                 }}
             }}
