@@ -132,14 +132,14 @@ def test_nothing_is_tried_without_tiles_or_permission(cache: Cache, granted: Any
 def model(folder: Path) -> tuple[Path, Any, Any]:
     """relu(x w + b) in a file, and its constants."""
     random = np.random.default_rng(5)
-    w = random.standard_normal((96, 128)).astype(np.float32)
-    b = random.standard_normal(128).astype(np.float32)
+    w = random.standard_normal((160, 288)).astype(np.float32)
+    b = random.standard_normal(288).astype(np.float32)
     helper = onnx.helper
     graph = helper.make_graph(
         [helper.make_node("Gemm", ["x", "w", "b"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
         "g",
-        [helper.make_tensor_value_info("x", 1, [40, 96])],
-        [helper.make_tensor_value_info("y", 1, [40, 128])],
+        [helper.make_tensor_value_info("x", 1, [100, 160])],
+        [helper.make_tensor_value_info("y", 1, [100, 288])],
         [onnx.numpy_helper.from_array(w, "w"), onnx.numpy_helper.from_array(b, "b")],
     )
     path = folder / "model.onnx"
@@ -171,8 +171,10 @@ def test_a_model_at_every_precision(precision: str, variant: str, bound: float, 
     assert isinstance(kernel, ProductKernel)
     assert kernel.choice.variant == variant
     assert uses_amx(native.plan) == variant.startswith("amx")
-    x = np.random.default_rng(6).standard_normal((40, 96)).astype(np.float32)
+    x = np.random.default_rng(6).standard_normal((100, 160)).astype(np.float32)
     (y,) = native.run([x], Guard(None))
+    alone = NativeModel(native.plan, native.library, native.constants, native.pool, 1)
+    assert np.array_equal(alone.run([x], Guard(None))[0], y)
     exact = np.maximum(x.astype(np.float64) @ w + b, 0)
     assert np.all(np.abs(y - exact) <= bound * (np.abs(x) @ np.abs(w) + np.abs(b)))
 
@@ -229,7 +231,7 @@ def test_a_kept_model_with_tiles_is_not_opened_where_they_are_not_granted(
 @pytest.mark.parametrize("precision", ["fast", "bfloat16"])
 def test_without_such_kernels_a_lower_precision_is_float32(precision: Any, tmp_path: Path) -> None:
     path, _, _ = model(tmp_path)
-    x = np.random.default_rng(6).standard_normal((40, 96)).astype(np.float32)
+    x = np.random.default_rng(6).standard_normal((100, 160)).astype(np.float32)
     (usual,) = Session(path).run(None, {"x": x})
     (lower,) = Session(path, precision=precision).run(None, {"x": x})
     assert np.array_equal(usual, lower)

@@ -158,17 +158,19 @@ static void {name}(
     const double work = (double)height * (double)width * (double)batch * (double)({spec.k});
     if (height <= 0 || width <= 0 || batch <= 0)
         return;
-    /* An element is the same in any task, so that their number may depend on that of the threads. */
-    const int64_t wanted = work < {_TASK}.0 * 3 * run->threads ? (int64_t)(work / {_TASK}.0) : 3 * run->threads;
+    /* An element is the same in any task, so that their number may depend on that of the threads: some for each, and
+     * as many for each, as far as that leaves them wide. */
+    const int64_t threads = run->threads > 1 ? run->threads : 1, most = sx_pieces(panels, {widest});
+    const int64_t wanted = work < {_TASK}.0 * 3 * (double)threads ? (int64_t)(work / {_TASK}.0) : 3 * threads;
     job.row_blocks = sx_pieces(strips, {blocks.strips});
     job.column_blocks = sx_pieces(panels, {blocks.panels});
-    if (job.row_blocks * job.column_blocks * batch < wanted) {{
-        const int64_t most = sx_pieces(panels, {widest}), enough = sx_pieces(wanted, job.row_blocks * batch);
-        job.column_blocks = most < job.column_blocks ? job.column_blocks : sx_least(most, enough);
-    }}
+    while (job.row_blocks * job.column_blocks * batch < wanted && job.column_blocks < most)
+        job.column_blocks++;
     if (job.row_blocks * job.column_blocks * batch < wanted)
         job.row_blocks = sx_least(strips, sx_pieces(wanted, job.column_blocks * batch));
-    const int64_t tasks = job.row_blocks * job.column_blocks * batch;
+    int64_t tasks = job.row_blocks * job.column_blocks * batch;
+    while (tasks > 1 && tasks % threads != 0 && tasks < 8 * threads && job.column_blocks < most)
+        tasks = job.row_blocks * ++job.column_blocks * batch;
     if (tasks == 1)
         {name}_blocks(&job, 0, 1);
     else

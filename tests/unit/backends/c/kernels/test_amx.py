@@ -14,10 +14,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
+from sardonyx.backends.c.kernels.amx_conv import amx_conv
+from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b
 from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
+from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
+from sardonyx.options import read_environment
 
 Array = NDArray[np.float32]
 EMULATION = (Path(__file__).parent / "emulated_tiles.h").read_text(encoding="utf-8")
@@ -244,3 +248,25 @@ def test_every_weight_is_packed_where_it_is_read(planes: int, k: int, n: int, se
     place = (column // 32, at // 32, slice(None), column // 16 % 2, at // 2 % 16, column % 16, at % 2)  # fmt: skip
     assert np.array_equal(packed[place], parts[:, at, column])
     assert np.count_nonzero(packed) == np.count_nonzero(parts)
+
+
+@pytest.mark.parametrize("variant", PAIRS)
+def test_the_text_compiles_for_tiles(variant: str, tmp_path: Path) -> None:
+    """With the compiler's own tiles; a file of machine code has one instruction for every dot product at least."""
+    head = '#include "abi.h"\nstruct env { int64_t unused; };\n'
+    epilogue = (
+        "void store_row(const struct env *, int64_t, int64_t, int64_t, int64_t, const float *);\n"
+    )
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (14, 14), (14, 14))
+    texts = [
+        amx("product", DYNAMIC, "store_row", variant),
+        amx_conv("product", ConvSpec("n[0]", 64, 128, window), "store_row", variant),
+    ]
+    call = "void call(sx_run *r, struct env *e, void *a, const int64_t *n) { product(r, e, a, a, 0, n); }\n"
+    flags = ("--target=x86_64-linux-gnu", "-march=x86-64-v4", "-mamx-tile", "-mamx-bf16")
+    for number, text in enumerate(texts):
+        out = tmp_path / f"{number}.o"
+        source = head + epilogue + text + call
+        compile_object(find_toolchain(read_environment()), source, out, flags, SUPPORT)
+        # VEX.128.F3.0F38.W0 5C: TDPBF16PS tmm0, tmm4, tmm6
+        assert out.read_bytes().count(bytes([0xC4, 0xE2, 0x4A, 0x5C, 0xC4])) >= len(PAIRS[variant])
