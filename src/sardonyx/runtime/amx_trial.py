@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.c.kernels import amx as template
+from sardonyx.backends.c.kernels import planes
 from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
 from sardonyx.backends.c.kernels.planes import pack_tiles
@@ -191,7 +192,8 @@ def _key(cpu: Cpu, toolchain: Toolchain) -> str:
 @functools.cache
 def _digest_of_template() -> str:
     """What the kernels are printed by."""
-    sources = [Path(template.__file__ or ""), Path(__file__), SUPPORT / "tiles.h"]
+    modules = [Path(module.__file__ or "") for module in (template, planes)]
+    sources = [*modules, Path(__file__), SUPPORT / "tiles.h"]
     return content_key(*(source.read_bytes() for source in sources))
 
 
