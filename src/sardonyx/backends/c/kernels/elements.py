@@ -4,8 +4,8 @@ from __future__ import annotations
 
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
-# bfloat16 is its bits: C has no such type everywhere.
-C_TYPE = {"f16": "_Float16", "bf16": "uint16_t", "f32": "float", "f64": "double"}
+# bfloat16 is its bits: C has no such type everywhere. So is float16 where the CPU does not convert it.
+C_TYPE = {"f16": "sx_f16", "bf16": "uint16_t", "f32": "float", "f64": "double"}
 
 
 def sum_type(dtype: str) -> str:
@@ -18,7 +18,7 @@ def vector_types(prefix: str, dtype: str, lanes: int) -> str:
     total = sum_type(dtype)
     size, stored = lanes * BYTES[total], lanes * BYTES[dtype]
     return f"""\
-typedef {C_TYPE[total]} {prefix}_v __attribute__((vector_size({size})));
+{_needs(dtype)}typedef {C_TYPE[total]} {prefix}_v __attribute__((vector_size({size})));
 typedef {C_TYPE[dtype]} {prefix}_m __attribute__((vector_size({stored}), aligned({BYTES[dtype]}), may_alias));
 """
 
@@ -28,8 +28,8 @@ def vector_reader(prefix: str, dtype: str, lanes: int) -> str:
     lines = vector_types(prefix, dtype, lanes)
     vector = f"*(const {prefix}_m *)p"
     if dtype == "f16":
-        vector = f"__builtin_convertvector({vector}, {prefix}_v)"
-    elif dtype == "bf16":
+        return f"{lines}{_half_reader(prefix, lanes)}"
+    if dtype == "bf16":
         bits = lanes * BYTES["f32"]
         lines += f"typedef uint32_t {prefix}_u __attribute__((vector_size({bits})));\n"
         vector = f"({prefix}_v)(__builtin_convertvector({vector}, {prefix}_u) << 16)"
@@ -39,8 +39,29 @@ def vector_reader(prefix: str, dtype: str, lanes: int) -> str:
 
 def value_reader(prefix: str, dtype: str) -> str:
     """C text: `<prefix>_get(p)` reads one value as the type that is summed."""
-    value = "*p"
+    value = "sx_cast_f16_f32(*p)" if dtype == "f16" else "*p"
     if dtype == "bf16":
         value = "((union { uint32_t bits; float value; }){(uint32_t)*p << 16}).value"
     total = C_TYPE[sum_type(dtype)]
-    return f"static inline {total} {prefix}_get(const {C_TYPE[dtype]} *p) {{ return {value}; }}\n"
+    head = f"{_needs(dtype)}static inline {total} {prefix}_get(const {C_TYPE[dtype]} *p)"
+    return f"{head} {{ return {value}; }}\n"
+
+
+def _needs(dtype: str) -> str:
+    return '#include "conversions.h"\n' if dtype == "f16" else ""
+
+
+def _half_reader(prefix: str, lanes: int) -> str:
+    """Without an instruction for it, the compiler would call its runtime library, which is not linked."""
+    return f"""\
+static inline {prefix}_v {prefix}_load(const sx_f16 *p) {{
+#if SX_HARDWARE_F16
+    return __builtin_convertvector(*(const {prefix}_m *)p, {prefix}_v);
+#else
+    {prefix}_v x;
+    for (int32_t i = 0; i < {lanes}; i++)
+        x[i] = sx_cast_f16_f32(p[i]);
+    return x;
+#endif
+}}
+"""

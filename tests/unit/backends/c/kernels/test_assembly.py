@@ -95,3 +95,14 @@ def test_sums_stay_in_full_registers(target: str, name: str, tmp_path: Path) -> 
             pushed = [line for line in loop if re.search(rf"\((?:{frame})[^)]*\),.*mm\d", line)]
             assert len(sums) < 2 or not pushed, lines[0]
     assert seen > 8
+
+
+def test_half_precision_calls_no_runtime_library(tmp_path: Path) -> None:
+    """A CPU without conversions of halves: the compiler's own functions for it are not linked."""
+    cpu = machine(SSE, tmp_path)
+    isa = isa_of(cpu)
+    spec = GemmSpec("n[0]", "n[1]", "n[2]", Operand("n[2]", dtype="f16"), Operand("n[1]", dtype="f16"))  # fmt: skip
+    text = assembly(gemm("kernel", spec, "store_row", isa), cpu)
+    assert not re.findall(r"\b__\w*hf\w*", text)
+    alone = depthwise("kernel", DepthwiseSpec(1, 96, SQUARE, 1, "f16", "f16"), "store_row", isa)
+    assert not re.findall(r"\b__\w*hf\w*", assembly(alone, cpu))
