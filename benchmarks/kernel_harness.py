@@ -105,7 +105,7 @@ static void reversed(sx_run *run, int64_t count, int64_t grain, sx_body body, vo
 }}
 
 __attribute__((visibility("default"))) void call(int64_t order, void *const *p, int64_t pitch, int64_t plane, const int64_t *n) {{
-    sx_run run = {{.parallel = order == 0 ? in_order : order == 1 ? reversed : threaded}};
+    sx_run run = {{.parallel = order == 0 ? in_order : order == 1 ? reversed : threaded, .threads = order == 2 ? 2 : 1}};
     struct env env = {{p[0], pitch, plane}};
     {name}(&run, &env, p[1], p[2], p[3], n);
 }}

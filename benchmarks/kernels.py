@@ -30,14 +30,19 @@ from rich.table import Table
 
 from benchmarks.kernel_harness import IN_ORDER, THREADED, Kernel, compile_kernel
 from sardonyx.backends.c.cpu import host_cpu
+from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
+from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile, suits_gemv
 from sardonyx.backends.c.kernels.isa import isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
+from sardonyx.backends.c.kernels.planes import pack_tiles
 from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.winograd import winograd
+from sardonyx.runtime.amx_trial import has_tiles
+from sardonyx.runtime.threads import process_pool
 
 Array = NDArray[np.float32]
 RNG = np.random.default_rng(0)
@@ -56,7 +61,7 @@ class Case:
     text: str
     output: Array
     a: Array
-    b: Array
+    b: NDArray[np.generic]
     scratch: Array | None
     model: onnx.ModelProto
     feeds: dict[str, Array]
@@ -82,9 +87,16 @@ def one_node(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 
 
-def product_case(m: int, k: int, n: int) -> Case:
+def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
+    """A product with constant weights; by a kernel through AMX tiles where one is named."""
     a, b = values(m, k), values(k, n)
     spec = GemmSpec(m, n, k, Operand(k), Packed())
+    if variant is not None:
+        return Case(
+            f"{variant} {m}×{k}×{n}", 2 * m * k * n, amx("kernel", spec, "store_row", variant),
+            np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), None,
+            one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
+        )  # fmt: skip
     few = suits_gemv(spec, ISA)
     tile, kernel = (gemv_tile(ISA), gemv) if few else (TILE, gemm)
     return Case(
@@ -110,15 +122,19 @@ def batched_case(batch: int, m: int, k: int, n: int) -> Case:
 
 def conv_case(
     label: str, channels: int, size: tuple[int, ...], filters: int, kernel: int, stride: int = 1,
-    pad: int | None = None, groups: int = 1, *, tiled: bool = False,
+    pad: int | None = None, groups: int = 1, *, tiled: bool = False, variant: str | None = None,
 ) -> Case:  # fmt: skip
     """A convolution; `tiled` is Winograd's way, counted as the multiplications that it saves were done."""
+    packed: NDArray[np.generic]
     rank = len(size)
     pad = kernel // 2 if pad is None else pad
     out = tuple((s + 2 * pad - kernel) // stride + 1 for s in size)
     window = Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * rank, size, out)
     x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
-    if tiled:
+    if variant is not None:
+        text = amx_conv("kernel", ConvSpec(1, channels, filters, window), "store_row", variant)
+        packed = pack_tile_filters(w, planes_of(variant))
+    elif tiled:
         text = winograd("kernel", ConvSpec(1, channels, filters, window), "store_row", ISA)
         packed = pack_winograd(w, TILE)
     elif groups == channels:
@@ -159,6 +175,7 @@ def cases() -> Iterator[Callable[[], Case]]:
         (1, 768, 50257),
     ]:
         yield lambda m=m, k=k, n=n: product_case(m, k, n)
+    yield from tile_cases()
     yield lambda: batched_case(12, 128, 64, 128)
     yield lambda: batched_case(12, 128, 128, 64)
     yield lambda: conv_case("resnet50", 3, (224, 224), 64, 7, 2)
@@ -200,6 +217,17 @@ def cases() -> Iterator[Callable[[], Case]]:
     yield lambda: conv_case("vit", 3, (224, 224), 768, 16, 16, pad=0)
     yield lambda: conv_case("whisper", 80, (3000,), 384, 3)
     yield lambda: conv_case("whisper", 384, (3000,), 384, 3, 2)
+
+
+def tile_cases() -> Iterator[Callable[[], Case]]:
+    """Through AMX tiles, where this process may use them: it asks for that by making its pool."""
+    if not has_tiles(host_cpu()) or not process_pool().grants_tiles:
+        return
+    for variant in PAIRS:
+        for m, k, n in [(128, 768, 768), (128, 768, 3072), (128, 3072, 768), (197, 768, 3072)]:
+            yield lambda v=variant, m=m, k=k, n=n: product_case(m, k, n, v)
+        for c, s, f, k in [(256, 14, 1024, 1), (128, 28, 128, 3), (256, 14, 256, 3)]:
+            yield lambda v=variant, c=c, s=s, f=f, k=k: conv_case(v, c, (s, s), f, k, variant=v)
 
 
 def block(call: Callable[[], object], threads: int, seconds: float) -> float:
