@@ -207,7 +207,7 @@ def _tiles(settings: Environment, root: Path) -> str:
     """What is remembered of the trial; nothing is tried for it."""
     cpu, folder = host_cpu(root), _cache(settings.cache_dir)
     if not has_tiles(cpu):
-        return "none: precision fast and bfloat16 are as float32"
+        return "none: precision fast is as float32, bfloat16 is for the weights of few rows"
     found = None
     if folder.exists and not folder.problem:
         try:

@@ -21,6 +21,7 @@ from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, substitute, symbols
 
 __all__ = [
+    "HALF_WEIGHTS",
     "choose",
     "convolution_problem",
     "convolution_variants",
@@ -28,8 +29,13 @@ __all__ = [
     "product_problem",
     "product_variants",
     "with_amx",
+    "with_half_weights",
 ]
 
+HALF_WEIGHTS = (
+    "gemm bf16",
+    "gemv bf16",
+)  # kernels of float32 whose weights are rounded to bfloat16
 WORTH = 0.97  # of the favourite's time: what is gained by less may be chance
 _NEAR_BORDER = 4  # times more or fewer channels than those where the rule changes its mind
 
@@ -62,7 +68,8 @@ def choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choi
 
 def _falls_short(target: Target, variants: Sequence[str]) -> str:
     """Says so where a lower precision was allowed, and no kernel makes use of it."""
-    if target.precision in ("strict", "float32") or any(name in AMX_PARTS for name in variants):
+    lower = {*AMX_PARTS, *HALF_WEIGHTS}
+    if target.precision in ("strict", "float32") or lower.intersection(variants):
         return ""
     return f", as float32: no kernel for {target.precision} here"
 
@@ -139,6 +146,14 @@ def with_amx(
     found = amx_variants(target)
     pays = [name for name in found if amx_pays(name, rows, inner, columns)]
     return (*pays, *plain, *(name for name in found if name not in pays))
+
+
+def with_half_weights(target: Target, plain: Sequence[str], rows: Size) -> tuple[str, ...]:
+    """Other kernels, and one that reads weights in bfloat16: in front where reading them is all that takes time."""
+    if target.precision != "bfloat16":
+        return tuple(plain)
+    few = isinstance(rows, int) and rows <= target.few_rows
+    return ("gemv bf16", *plain) if few else (*plain, "gemm bf16")
 
 
 # Convolutions

@@ -13,7 +13,15 @@ from sardonyx.loops.nodes import Cast, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
 from sardonyx.plan.amx import AMX_PANEL, AMX_PARTS
-from sardonyx.plan.choice import choose, expected_sizes, product_problem, product_variants, with_amx
+from sardonyx.plan.choice import (
+    HALF_WEIGHTS,
+    choose,
+    expected_sizes,
+    product_problem,
+    product_variants,
+    with_amx,
+    with_half_weights,
+)
 from sardonyx.plan.group import Group
 from sardonyx.plan.plan import (
     BATCH,
@@ -57,9 +65,9 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     if target.panel(contraction.dtype, few=False) is None:
         return None
     choice = _choice(writer, target, a, b, contraction, 1 if merged else batch, rows)
-    parts = AMX_PARTS.get(choice.variant)
-    panel = target.panel_of(choice.variant, contraction.dtype) if parts is None else AMX_PANEL
-    packed, operand = _packed(writer, b, contraction, batch, panel, parts)
+    tiles = choice.variant in AMX_PARTS
+    panel = AMX_PANEL if tiles else target.panel_of(choice.variant, contraction.dtype)
+    packed, operand = _packed(writer, b, contraction, batch, panel, choice.variant)
     writer.b.reset()
     epilogue = row_epilogue(writer, group, contraction, merged)
     kernel = ProductKernel(
@@ -107,6 +115,7 @@ def _choice(
     variants = product_variants(target, contraction.dtype, rows, inner, expected)
     if a.dtype == "f32" and _is_packed(writer, b, contraction):
         variants = with_amx(target, variants, rows, inner, columns)
+        variants = with_half_weights(target, variants, rows)
     return choose(target, problem, variants)
 
 
@@ -172,14 +181,18 @@ def _is_packed(writer: Writer, b: Matrix, contraction: Contraction) -> bool:
 
 
 def _packed(
-    writer: Writer, b: Matrix, contraction: Contraction, batch: Size, panel: int, parts: int | None
+    writer: Writer, b: Matrix, contraction: Contraction, batch: Size, panel: int, variant: str
 ) -> tuple[int, Matrix | None]:
     """The buffer of the packed operand: a constant made now, or scratch and what to fill it from."""
     value = writer.value_of(b.buffer)
     numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns)
     if _is_packed(writer, b, contraction):
         plain = tuple(n for n in numbers if isinstance(n, int))
-        packing = Packing("panels", (*plain, panel)) if parts is None else Packing("tiles", (*plain, parts))  # fmt: skip
+        packing = Packing("panels", (*plain, panel))
+        if variant in AMX_PARTS:
+            packing = Packing("tiles", (*plain, AMX_PARTS[variant]))
+        elif variant in HALF_WEIGHTS:
+            packing = Packing("panels-bf16", (*plain, panel))
         buffer = writer.extra(PackedConstant(value, packing), b.dtype, "in")
         return writer.b.number_of(buffer), None
     copies = batch if BATCH in symbols(b.offset) else 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
 from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS
+from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.plan import (
     BYTES,
     AttentionKernel,
@@ -95,6 +96,8 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         if kernel.choice.variant in AMX_PARTS:
             return _tiles(kernel.choice.variant, kernel.columns, kernel.inner)
         elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner
+        if kernel.choice.variant in HALF_WEIGHTS:
+            return elements * BYTES["bf16"]
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         if kernel.choice.variant in AMX_PARTS:
             return _tiles(kernel.choice.variant, kernel.filters, product(kernel.kernel) * kernel.channels)  # fmt: skip

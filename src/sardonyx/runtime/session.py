@@ -51,7 +51,7 @@ class Session:
         fixed_dims: values for symbolic dimensions, held to in every call.
         threads: how many threads one run may use; by default the CPUs that this process may use.
         precision: "float32", or "strict" for IEEE operations in a fixed order; "fast" (an error of about 1e-5) and
-            "bfloat16" where the machine has kernels for them, else they are as float32 (docs/numerics.md).
+            "bfloat16" where the machine has kernels for them, else as float32 (docs/numerics.md).
         tune: time the kernels that could compute each contraction on this machine, once, and take the fastest. What
             was measured is remembered; without `tune` it is used where a model is compiled, and never measured.
             Sizes that only a run knows are measured at `fixed_dims`.

@@ -226,7 +226,10 @@ def test_tiles_are_reported_and_not_tried(tmp_path: Path, monkeypatch: pytest.Mo
         return diagnose(environment=Environment(cache_dir=tmp_path)).native.tiles
 
     tmp_path.chmod(0o700)
-    assert tiles(there=False) == "none: precision fast and bfloat16 are as float32"
+    assert (
+        tiles(there=False)
+        == "none: precision fast is as float32, bfloat16 is for the weights of few rows"
+    )
     assert tiles(there=True) == "AMX, tried when the first model is compiled"
     good, bad = Verdict(True, "right"), Verdict(False, "amx6 ended its process by signal 4")
     assert tiles(there=True, verdict=good) == "AMX, used: right"

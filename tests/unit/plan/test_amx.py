@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sardonyx.plan.amx import amx_pays, amx_variants
-from sardonyx.plan.choice import choose, product_variants, with_amx
+from sardonyx.plan.choice import choose, product_variants, with_amx, with_half_weights
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, symbol
 
@@ -60,6 +60,15 @@ def test_sizes_of_the_weights_that_only_a_run_knows_rule_it_out() -> None:
 
 def test_few_rows_stay_with_the_kernel_that_reads_each_weight_once() -> None:
     assert variants("float32", rows=1) == ("gemv", "gemm")
+
+
+def test_few_rows_read_weights_in_bfloat16_where_that_is_allowed() -> None:
+    for precision in ("strict", "float32", "fast"):
+        assert with_half_weights(target(precision), ("gemv", "gemm"), 1) == ("gemv", "gemm")
+    here = target("bfloat16", amx=False)
+    assert with_half_weights(here, ("gemv", "gemm"), 1) == ("gemv bf16", "gemv", "gemm")
+    assert with_half_weights(here, ("gemm", "gemv"), 128) == ("gemm", "gemv", "gemm bf16")
+    assert choose(here, "p", ("gemm", "gemm bf16")).why == "by rule"
 
 
 def test_fewer_products_pay_for_fewer_columns() -> None:

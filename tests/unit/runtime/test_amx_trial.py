@@ -20,7 +20,7 @@ from sardonyx.model.load import load
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.amx import uses_amx
-from sardonyx.plan.plan import ConvolutionKernel, ProductKernel
+from sardonyx.plan.plan import ConvolutionKernel, ProductKernel, Step
 from sardonyx.runtime import amx_trial, artifact, compiled
 from sardonyx.runtime.amx_trial import Verdict, has_tiles, known_verdict, may_use_tiles, try_tiles
 from sardonyx.runtime.cache import Cache, content_key, default_cache
@@ -235,6 +235,34 @@ def test_without_such_kernels_a_lower_precision_is_float32(precision: Any, tmp_p
     (usual,) = Session(path).run(None, {"x": x})
     (lower,) = Session(path, precision=precision).run(None, {"x": x})
     assert np.array_equal(usual, lower)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_product_of_one_row_at_bfloat16_reads_half_the_weights(turned: bool) -> None:
+    random, helper = np.random.default_rng(9), onnx.helper
+    w = random.standard_normal((70, 96) if turned else (96, 70)).astype(np.float32)
+    x = random.standard_normal((1, 96)).astype(np.float32)
+    w[3, 5] = np.finfo(np.float32).max  # rounds to no infinity
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w"], ["y"], transB=int(turned))],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1, 96])],
+        [helper.make_tensor_value_info("y", 1, [1, 70])],
+        [onnx.numpy_helper.from_array(w, "w")],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    loaded = load(made)
+    native = compile_native(loaded, infer_shapes(loaded), Choosing(2, precision="bfloat16"))
+    (kernel,) = native.plan.kernels
+    assert isinstance(kernel, ProductKernel)
+    assert kernel.choice.variant == "gemv bf16"
+    step = next(one for one in native.plan.steps if isinstance(one, Step))
+    place = native.plan.tensors[step.tensors[kernel.packed]].place
+    assert native.constants[place.number].dtype.itemsize == 2
+    (y,) = native.run([x], Guard(None))
+    weights = (w.T if turned else w).astype(np.float64)
+    assert np.all(np.abs(y - x @ weights) <= 2.0**-7 * (np.abs(x) @ np.abs(weights)))
+    assert not np.array_equal(y, Session(made, precision="fast").run(None, {"x": x})[0])
 
 
 def test_an_unknown_precision_is_refused() -> None:

@@ -20,12 +20,13 @@ from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
-from sardonyx.backends.c.kernels.planes import pack_tiles
+from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
 from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
+from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.plan import (
     BATCH,
     ConvolutionKernel,
@@ -41,12 +42,16 @@ __all__ = ["extent", "namer", "pack_constant", "render_contraction", "target_of"
 
 def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArray[np.generic]:
     """A constant in the form that its kernel reads."""
-    if packing.name in ("panels", "tiles"):
+    if packing.name in ("panels", "panels-bf16", "tiles"):
         offset, by_k, by_n, inner, columns, number = packing.numbers
         flat = np.ascontiguousarray(array).reshape(-1)[offset:]
         strides = (by_k * flat.itemsize, by_n * flat.itemsize)
         matrix = np.lib.stride_tricks.as_strided(flat, (inner, columns), strides, writeable=False)
-        return pack_tiles(matrix, number) if packing.name == "tiles" else pack_b(matrix, Tile(1, number))  # fmt: skip
+        if packing.name == "tiles":
+            return pack_tiles(matrix, number)
+        if packing.name == "panels-bf16":
+            matrix = split_planes(matrix, 1)[0]
+        return pack_b(matrix, Tile(1, number))
     if packing.name == "filters":
         groups, panel = packing.numbers
         return pack_conv(array, groups, Tile(1, panel))
@@ -125,12 +130,13 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
             matrix.dtype,
         )
 
+    weights = "bf16" if kernel.choice.variant in HALF_WEIGHTS else kernel.a.dtype
     spec = GemmSpec(
         m=extent(kernel.rows, name_of),
         n=extent(kernel.columns, name_of),
         k=extent(kernel.inner, name_of),
         a=operand(kernel.a),
-        b=Packed(dtype=kernel.a.dtype) if kernel.b is None else operand(kernel.b),
+        b=Packed(dtype=weights) if kernel.b is None else operand(kernel.b),
         batch=extent(kernel.batch, name_of),
     )
     if kernel.choice.variant in PAIRS:

@@ -2,6 +2,7 @@
 
     gemm        the usual tile          gemv            for few rows: wider panels
     gemm 6x12   a tile of choice        gemm by 384     K in blocks of 384 values
+    gemv bf16   weights rounded to bfloat16, half as much to read; gemm bf16 likewise
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
     winograd    a convolution of fewer multiplications
@@ -24,7 +25,7 @@ from sardonyx.plan.target import Alternative, Target
 
 __all__ = ["Cut", "cut_of", "target_of"]
 
-_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow))?")  # fmt: skip
+_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16)?")  # fmt: skip
 
 # Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
 _TILES = {

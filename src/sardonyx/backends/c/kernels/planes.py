@@ -26,7 +26,7 @@ _ROUNDS_TO_INFINITY = np.array(0x7F7F8000, np.uint32).view(np.float32)  # as wha
 
 def split_planes(values: NDArray[np.float32], planes: int) -> NDArray[np.uint16]:
     """The bits of the parts of every number, as [planes, ...]."""
-    rest = np.array(values, np.float32)
+    rest = np.array(values, np.float32, order="C")
     special = np.flatnonzero(~(np.abs(rest) < _ROUNDS_TO_INFINITY))
     parts = np.empty((planes, *rest.shape), np.uint16)
     with np.errstate(invalid="ignore"):
