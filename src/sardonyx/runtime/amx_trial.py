@@ -146,6 +146,8 @@ def _operands() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
 
 def _judge(variant: str, library: Path, pool: Path) -> str:
     """What is wrong with the sums that a child computes; "" where they are right."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return "could not be tried: there is no Python to run it"  # but an application, that would begin anew
     a, b = _operands()
     packed = pack_tiles(b, planes_of(variant))
     words = (pool, library, f"sx_{variant}", a.nbytes, _ROWS * _COLUMNS * 4)

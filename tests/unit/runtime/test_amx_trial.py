@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +93,17 @@ def test_a_child_without_permission_says_so(cache: Cache, granted: Any, emulated
     assert trial(cache, granted) == Verdict(
         False, "amx6 could not be tried: the system does not grant tile registers"
     )
+
+
+def test_an_application_is_not_started_a_second_time(cache: Cache, granted: Any, emulated: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    emulated()
+    monkeypatch.setattr(amx_trial, "_CHILD", "raise SystemExit('it was started')")
+    for name, value in (("frozen", True), ("executable", "")):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, name, value, raising=False)
+            assert trial(cache, granted) == Verdict(
+                False, "amx6 could not be tried: there is no Python to run it"
+            )
 
 
 def test_the_verdict_is_found_once_and_remembered(cache: Cache, granted: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
