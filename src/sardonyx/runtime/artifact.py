@@ -157,13 +157,12 @@ def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
         return None
     contents = json.loads(found.read_bytes())
     library = cache.find("library", contents["library"])
-    pool = cache.find("library", contents["pool"])
-    if library is None or pool is None:
+    if library is None:
         return None
     plan: Plan = plan_from_json(contents["plan"])
     blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
     constants = [_constant(blob, *entry) for entry in contents["constants"]]
-    workers = process_pool(pool)
+    workers = process_pool(cache.find("library", contents["pool"]))
     if uses_amx(plan) and not workers.grants_tiles:
         return None  # another process was allowed to; here its first tile would be the end
     native = NativeModel(plan, library, constants, workers, choosing.threads)

@@ -163,3 +163,14 @@ def test_opening_imports_nothing_of_the_compiler(tmp_path: Path) -> None:
         [sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_a_pool_from_another_cache_serves(
+    tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(tmp_path / "m.onnx", weights(0))
+    answer(path)  # whatever made the pool of this process
+    monkeypatch.setenv("SARDONYX_CACHE", str(tmp_path / "other"))
+    answer(path)
+    answer(path)
+    assert len(loads) == 2
