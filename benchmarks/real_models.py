@@ -38,6 +38,10 @@ __all__ = ["FOLDER", "Answer", "RealModel", "answer", "fetch", "real_models"]
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "real"
 MANIFEST = Path(__file__).with_name("real_models.json")
 
+# How far onnxruntime itself is off where no value is larger: its Sigmoid of -17 is 8.9e-8, and by float64 (and
+# by us) 4.1e-8.
+PEER_IS_OFF = {"yunet_face_det": 2e-7}
+
 
 @dataclass(frozen=True)
 class RealModel:
@@ -133,7 +137,7 @@ def answer(model: RealModel, case: Mapping[str, Any]) -> Answer:
         f"{difference.name}: {difference.reason}, by {difference.max_abs:.2g} at most"
         for port, ours, theirs in zip(session.outputs, found, expected, strict=True)
         for difference in differences(port.name, ours, theirs)
-        if not difference.ok
+        if not difference.ok and difference.max_abs > PEER_IS_OFF.get(model.name, 0.0)
     ]
     return Answer(tuple(sorted(slow)), "; ".join(wrong))
 
