@@ -308,7 +308,7 @@ def describe_machine(threads: int, peers: Sequence[str]) -> dict[str, str]:
     return {
         "cpu": f"{cpu.model}, {usable_cores()} of {cpu.total} cores, {' '.join(cpu.features)}",
         "threads": str(threads),
-        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+        "system": f"{platform.system()}, Python {platform.python_version()}",
         "engines": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
     }
 
