@@ -29,9 +29,10 @@ from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.memory import ALIGNMENT, Span, most_alive, place_slots
 from sardonyx.plan.plan import Step
+from sardonyx.runtime.abi import Run
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import compile_native, plan_native
-from sardonyx.runtime.native import Layout, NativeModel, Run
+from sardonyx.runtime.native import Layout, NativeModel
 from sardonyx.sizes import evaluate
 
 CHAINED = (

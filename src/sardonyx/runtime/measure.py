@@ -21,10 +21,10 @@ import numpy.typing as npt
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import SUPPORT, find_toolchain, host_cpu
 from sardonyx.options import read_environment
+from sardonyx.runtime.abi import Run
 from sardonyx.runtime.cache import content_key, default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.machine import read_cpu, usable_memory
-from sardonyx.runtime.native import Run
 from sardonyx.runtime.threads import process_pool
 
 __all__ = ["Limits", "clock_address", "machine_limits"]

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -32,7 +32,6 @@ from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import (
     BindStep,
     Count,
-    HostStep,
     Jump,
     Plan,
     ReferenceStep,
@@ -40,6 +39,8 @@ from sardonyx.plan.plan import (
     Step,
     Tensor,
 )
+from sardonyx.runtime.abi import CANCELLED, DEADLINE, PAUSED, Run
+from sardonyx.runtime.phases import Phase, phases_of
 from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
 from sardonyx.sizes import Size, evaluate, symbols
@@ -50,7 +51,6 @@ __all__ = [
     "Layout",
     "NativeModel",
     "Placer",
-    "Run",
     "SizeRule",
     "SizedInput",
 ]
@@ -63,59 +63,12 @@ SizeRule: TypeAlias = "Callable[[Sequence[Array | SizedInput | None]], list[Sequ
 
 MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
 MAX_NAMED = 4  # nodes of a fused kernel that an error names
-CANCELLED, DEADLINE, PAUSED = 1, 2, 6  # of abi.h
-
-
-class Run(ctypes.Structure):
-    """sx_run of abi.h."""
-
-    _fields_ = (
-        ("parallel", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("look", ctypes.c_void_p),
-        ("pool", ctypes.c_void_p),
-        ("memory", ctypes.c_void_p),
-        ("deadline", ctypes.c_int64),
-        ("since", ctypes.c_int64),
-        ("budget", ctypes.c_int64),
-        ("threads", ctypes.c_int32),
-        ("stop", ctypes.c_int32),
-        ("error", ctypes.c_int32),
-        ("step", ctypes.c_int32),
-        ("reason", ctypes.c_int32),
-        ("unused", ctypes.c_int32),
-        ("a", ctypes.c_int64),
-        ("b", ctypes.c_int64),
-    )
 
 
 class NodeProgram(Protocol):
     """A node on the reference backend."""
 
     def run(self, inputs: Sequence[Value], guard: Guard, /) -> list[Value]: ...
-
-
-class Again(ctypes.Structure):
-    """sx_call of abi.h."""
-
-    _fields_ = (
-        ("run", ctypes.c_void_p),
-        ("pointers", ctypes.c_void_p),
-        ("sizes", ctypes.c_void_p),
-        ("first", ctypes.c_int32),
-        ("end", ctypes.c_int32),
-    )
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Steps that run without a stop in between: native ones, or a single one that Python does."""
-
-    first: int
-    end: int
-    slots: tuple[int, ...]  # tensors whose bytes are first written here
-    outputs: tuple[int, ...]  # tensors of the caller's that are first written here
-    host: HostStep | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +126,7 @@ class NativeModel:
         self.again = self._library.sx_again
         self.again.restype = ctypes.c_int32
         self.again.argtypes = (ctypes.c_void_p,)
-        self._phases = _phases(plan)
+        self._phases = phases_of(plan)
         native = [step for step in plan.steps if isinstance(step, Step)]
         self._read_natively = {number for step in native for number in step.tensors}
         self._free: list[_Memory] = []
@@ -566,47 +519,6 @@ def _watch(run: Run, guard: Guard) -> Callable[[], None]:
         thread.join()
 
     return finish
-
-
-def _phases(plan: Plan) -> tuple[Phase, ...]:
-    found: list[Phase] = []
-    first = 0
-    seen: set[int] = set()
-
-    def close(end: int) -> None:
-        if first == end:
-            return
-        touched = dict.fromkeys(
-            number
-            for step in plan.steps[first:end]
-            if isinstance(step, Step)
-            for number in step.tensors
-            if number not in seen
-        )
-        seen.update(touched)
-        slots = tuple(n for n in touched if plan.tensors[n].place.kind == "slot")
-        outputs = tuple(n for n in touched if plan.tensors[n].place.kind == "output")
-        found.append(Phase(first, end, slots, outputs))
-
-    for number, step in enumerate(plan.steps):
-        if isinstance(step, HostStep):
-            close(number)
-            found.append(Phase(number, number + 1, (), (), step))
-            first = number + 1
-    close(len(plan.steps))
-    return tuple(_with_empty_outputs(plan, found, seen))
-
-
-def _with_empty_outputs(plan: Plan, phases: list[Phase], seen: set[int]) -> Iterator[Phase]:
-    """Answers that can have no elements are written by no kernel, and must be there all the same."""
-    missing = tuple(
-        n
-        for n in dict.fromkeys(plan.outputs)
-        if plan.tensors[n].place.kind == "output" and n not in seen
-    )
-    last = max((n for n, phase in enumerate(phases) if phase.host is None), default=-1)
-    for number, phase in enumerate(phases):
-        yield replace(phase, outputs=phase.outputs + missing) if number == last else phase
 
 
 def _bound_by(plan: Plan, symbols: Mapping[str, int]) -> tuple[tuple[int, int, int], ...]:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.runtime.abi import PAUSED, Again, Run
 from sardonyx.runtime.addresses import address_of
-from sardonyx.runtime.native import PAUSED, Again, Array, Layout, NativeModel, Run
+from sardonyx.runtime.native import Array, Layout, NativeModel
 from sardonyx.runtime.ports import Port
 
 __all__ = ["Repeats"]

@@ -30,8 +30,8 @@ from sardonyx.plan.choice import WORTH, expected_sizes
 from sardonyx.plan.make import Planned
 from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel, Step
 from sardonyx.plan.target import Target, Timings
+from sardonyx.runtime.abi import Run
 from sardonyx.runtime.machine import usable_memory
-from sardonyx.runtime.native import Run
 from sardonyx.runtime.threads import Pool
 from sardonyx.sizes import evaluate, product, substitute
 

@@ -20,6 +20,7 @@ import pytest
 from sardonyx.backends.c.toolchain import SUPPORT, find_toolchain, host_cpu
 from sardonyx.options import Environment
 from sardonyx.runtime import threads
+from sardonyx.runtime.abi import Run
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.machine import usable_cores
@@ -111,29 +112,6 @@ def test_pool_has_no_races(sanitized: Path, scenario: str) -> None:
     if "unexpected memory mapping" in done.stderr:
         pytest.skip("this kernel's address layout is not one that the sanitizer knows")
     assert done.returncode == 0, done.stderr
-
-
-class Run(ctypes.Structure):
-    """`struct sx_run` of abi.h."""
-
-    _fields_ = [
-        ("parallel", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("look", ctypes.c_void_p),
-        ("pool", ctypes.c_void_p),
-        ("memory", ctypes.c_void_p),
-        ("deadline", ctypes.c_int64),
-        ("since", ctypes.c_int64),
-        ("budget", ctypes.c_int64),
-        ("threads", ctypes.c_int32),
-        ("stop", ctypes.c_int32),
-        ("error", ctypes.c_int32),
-        ("step", ctypes.c_int32),
-        ("reason", ctypes.c_int32),
-        ("mode", ctypes.c_uint32),
-        ("a", ctypes.c_int64),
-        ("b", ctypes.c_int64),
-    ]
 
 
 Enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

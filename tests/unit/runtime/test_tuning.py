@@ -24,8 +24,8 @@ from sardonyx.inspection.doctor import diagnose
 from sardonyx.options import read_environment
 from sardonyx.plan.plan import Choice, Plan
 from sardonyx.runtime import artifact, compiled, loaded, timings, tuning
+from sardonyx.runtime.abi import Run
 from sardonyx.runtime.cache import Cache
-from sardonyx.runtime.native import Run
 from sardonyx.runtime.timings import TimingStore
 
 # A convolution near the border between wide and narrow, and a product that is deep enough to be cut.
