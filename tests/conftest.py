@@ -10,5 +10,6 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False)
 settings.load_profile("repeatable")
 
-# Kept between runs: what did not change is not compiled again.
+# Kept between runs: what did not change is not compiled again, and what was not used lately goes.
 os.environ["SARDONYX_CACHE"] = str(Path(__file__).parents[1] / "build" / "test-cache")
+os.environ["SARDONYX_CACHE_LIMIT"] = "2G"

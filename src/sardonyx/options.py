@@ -6,19 +6,26 @@ SARDONYX_CACHE=/fast/disk SARDONYX_CC="zig cc" sardonyx doctor
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from sardonyx.errors import InputError
 
 __all__ = ["VARIABLES", "Environment", "read_environment"]
 
 # Every variable that Sardonyx reads, and what it is for; `sardonyx doctor` prints the ones that are set.
 VARIABLES: Mapping[str, str] = {
     "SARDONYX_CACHE": "the cache folder, instead of $XDG_CACHE_HOME/sardonyx",
+    "SARDONYX_CACHE_LIMIT": "how much the cache may hold, as in 20G or 500M, instead of 10G or a fifth of the disk",
     "SARDONYX_CC": "the C compiler, instead of the one that pip brings",
     "SARDONYX_TRACEBACK": "1 shows Python tracebacks instead of one-line errors",
 }
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_BYTES = re.compile(r"(\d{1,12}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -27,19 +34,25 @@ class Environment:
 
     Attributes:
         cache_dir: where compiled work is kept between runs.
+        cache_limit: bytes that the cache may hold, when the user said how many.
         compiler: the C compiler as an argument list, when the user chose one.
         traceback: show Python tracebacks where a command would print one line.
         is_set: the names of the variables above that have a value.
     """
 
     cache_dir: Path
+    cache_limit: int | None = None
     compiler: tuple[str, ...] | None = None
     traceback: bool = False
     is_set: tuple[str, ...] = ()
 
 
 def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """The settings in the process's environment, or in `variables`; an empty value is no value."""
+    """The settings in the process's environment, or in `variables`; an empty value is no value.
+
+    Raises:
+        InputError: a variable cannot be understood.
+    """
     given = {
         name: text
         for name, text in (os.environ if variables is None else variables).items()
@@ -48,6 +61,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     compiler = _words(given.get("SARDONYX_CC", ""))
     return Environment(
         cache_dir=_cache_dir(given),
+        cache_limit=_bytes("SARDONYX_CACHE_LIMIT", given),
         compiler=compiler or None,
         traceback=given.get("SARDONYX_TRACEBACK", "0") not in ("0", "false", "no"),
         is_set=tuple(name for name in VARIABLES if name in given),
@@ -63,6 +77,18 @@ def _cache_dir(given: Mapping[str, str]) -> Path:
     if not shared.is_absolute():
         shared = Path(given.get("HOME", "~")).expanduser() / ".cache"
     return shared / "sardonyx"
+
+
+def _bytes(name: str, given: Mapping[str, str]) -> int | None:
+    if name not in given:
+        return None
+    match = _BYTES.fullmatch(given[name].strip())
+    if match is None:
+        text = given[name][:80]
+        raise InputError(
+            f"{name} is {text!r}, which is not a size.", value=text, hint="As in: 20G, 500M"
+        )
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def _words(text: str) -> tuple[str, ...]:

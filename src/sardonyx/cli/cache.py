@@ -30,6 +30,7 @@ def cache(context: typer.Context, json_output: Json = False) -> None:
     """What is kept between runs, and where.
 
     Compiled kernels, libraries, prepared weights, plans and timings; by kind, with how long ago the least recent was used.
+    What was used longest ago goes when there is more than the limit: SARDONYX_CACHE_LIMIT, else 10 GiB or a fifth of the disk.
 
     \b
     Example:
@@ -42,8 +43,9 @@ def cache(context: typer.Context, json_output: Json = False) -> None:
     from sardonyx.options import read_environment
     from sardonyx.runtime.cache import Cache, Usage
 
-    root = read_environment().cache_dir
-    usage = Cache(root).usage() if root.exists() else Usage(root, ())
+    settings = read_environment()
+    root, limit = settings.cache_dir, settings.cache_limit
+    usage = Cache(root, limit=limit).usage() if root.exists() else Usage(root, (), limit or 0)
     if json_output:
         print_json(_json(usage))
     else:
@@ -53,7 +55,7 @@ def cache(context: typer.Context, json_output: Json = False) -> None:
 def clear(
     kind: Annotated[
         str | None,
-        typer.Option(help="Only this kind: object, library, weights, plan or timing."),
+        typer.Option(help="Only this kind: object, library, weights, plan, files or timing."),
     ] = None,
     older_than: Annotated[
         str | None, typer.Option(help="Only what has not been used for so long, as in 30d or 12h.")
@@ -78,7 +80,7 @@ def clear(
         )
     seconds = None if older_than is None else _seconds(older_than)
     root = read_environment().cache_dir
-    removed = Cache(root).clear(kind, seconds) if root.exists() else Usage(root, ())
+    removed = Cache(root).clear(kind, seconds) if root.exists() else Usage(root, (), 0)
     if json_output:
         print_json(_json(removed))
         return
@@ -104,7 +106,8 @@ def _show(usage: Usage) -> None:
     for kind in usage.kinds:
         table.add_row(kind.kind, f"{kind.count:,}", bytes_text(kind.bytes), _ago(kind.oldest))
     console.print(table)
-    console.print(text(f"{bytes_text(usage.bytes)} in {usage.root}"))
+    limit = bytes_text(usage.limit)
+    console.print(text(f"{bytes_text(usage.bytes)} in {usage.root}, at most {limit}"))
 
 
 def _json(usage: Usage) -> dict[str, Any]:
@@ -114,6 +117,7 @@ def _json(usage: Usage) -> dict[str, Any]:
         "folder": str(usage.root),
         "entries": usage.count,
         "bytes": usage.bytes,
+        "limit": usage.limit,
         "kinds": [asdict(kind) for kind in usage.kinds],
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from sardonyx.inspection.doctor import Diagnosis, Tuning
+    from sardonyx.inspection.doctor import CacheFolder, Diagnosis, Tuning
 
 __all__ = ["doctor"]
 
@@ -72,13 +72,23 @@ def _rows(found: Diagnosis) -> dict[str, str]:
         "compiler": f"{compiler.name} (from {compiler.origin})" if compiler.name else "none",
         "native code": f"for {native.cpu} ({vectors}), {native.threads} thread{'s' * (native.threads != 1)} a run",
         "matrix tiles": native.tiles,
-        "cache": f"{cache.path} ({'exists' if cache.exists else 'will be made when needed'})",
+        "cache": _cache(cache),
         "tuning": _tuning(found.tuning),
         "libraries": ", ".join(f"{lib.name} {lib.version or 'MISSING'}" for lib in found.libraries),
         "extras": ", ".join(extras) or "none",
         "not installed": ", ".join(missing) or "nothing",
         "environment": ", ".join(found.environment) or "no SARDONYX_ variable is set",
     }
+
+
+def _cache(cache: CacheFolder) -> str:
+    from sardonyx.inspection.readable import bytes_text
+
+    limit = f"at most {bytes_text(cache.limit)}"
+    if not cache.exists:
+        return f"{cache.path} (will be made when needed; {limit})"
+    held = "" if cache.bytes is None else f"{bytes_text(cache.bytes)}, "
+    return f"{cache.path} ({held}{limit})"
 
 
 def _tuning(tuning: Tuning) -> str:

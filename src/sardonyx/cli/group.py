@@ -62,7 +62,10 @@ class Commands(TyperGroup):
 
 
 def _wants_traceback(args: list[str]) -> bool:
-    return "--traceback" in args or read_environment().traceback
+    try:
+        return "--traceback" in args or read_environment().traceback
+    except SardonyxError:  # the environment is what went wrong, and one line says so
+        return False
 
 
 def _explain(error: BaseException) -> int:

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.options import Environment, read_environment
 from sardonyx.runtime.amx_trial import has_tiles, known_verdict
+from sardonyx.runtime.budget import limit_of, read_count
 from sardonyx.runtime.cache import Cache
 from sardonyx.runtime.machine import (
     ROOT,
@@ -105,11 +107,18 @@ class Tuning:
 
 @dataclass(frozen=True)
 class CacheFolder:
-    """Where compiled work is kept. `problem` says why it cannot be used, "" when it can."""
+    """Where compiled work is kept. `problem` says why it cannot be used, "" when it can.
+
+    Attributes:
+        bytes: what it holds, as it was counted; None where nobody has.
+        limit: how much it may hold before what was used longest ago goes.
+    """
 
     path: str
     exists: bool
     problem: str
+    bytes: int | None
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -181,7 +190,7 @@ def diagnose(root: Path = ROOT, environment: Environment | None = None) -> Diagn
         memory=_memory(root),
         compiler=_compiler(settings),
         native=_native(settings, root),
-        cache=_cache(settings.cache_dir),
+        cache=_cache(settings),
         tuning=_tuning(settings, root),
         libraries=tuple(Library(name, _version(name)) for name in _REQUIRED),
         extras=tuple(Library(name, _version(name), extra) for name, extra in _OPTIONAL.items()),
@@ -205,7 +214,7 @@ def _native(settings: Environment, root: Path) -> NativeCode:
 
 def _tiles(settings: Environment, root: Path) -> str:
     """What is remembered of the trial; nothing is tried for it."""
-    cpu, folder = host_cpu(root), _cache(settings.cache_dir)
+    cpu, folder = host_cpu(root), _cache(settings)
     if not has_tiles(cpu):
         return "none: precision fast is as float32, bfloat16 is for the weights of few rows"
     found = None
@@ -228,8 +237,16 @@ def _compiler(settings: Environment) -> Compiler:
     return Compiler(found.argv, found.name, origin, "")
 
 
-def _cache(folder: Path) -> CacheFolder:
+def _cache(settings: Environment) -> CacheFolder:
     """A folder is usable when it is ours alone to write, or can be made."""
+    folder = settings.cache_dir
+    held = read_count(folder)
+    found = partial(
+        CacheFolder,
+        str(folder),
+        bytes=held,
+        limit=limit_of(folder, settings.cache_limit, held or 0),
+    )
     try:
         problem = distrust(folder)
         if not problem and not os.access(folder, os.W_OK):
@@ -239,15 +256,15 @@ def _cache(folder: Path) -> CacheFolder:
     except FileNotFoundError:
         above = next((p for p in folder.parents if p.exists()), None)
         writable = above is not None and above.is_dir() and os.access(above, os.W_OK)
-        return CacheFolder(str(folder), False, "" if writable else "cannot be made here.")
+        return found(False, "" if writable else "cannot be made here.")
     except OSError as error:
-        return CacheFolder(str(folder), False, f"cannot be looked at: {error.strerror}.")
-    return CacheFolder(str(folder), True, problem)
+        return found(False, f"cannot be looked at: {error.strerror}.")
+    return found(True, problem)
 
 
 def _tuning(settings: Environment, root: Path) -> Tuning:
     """What is remembered; nothing is made or measured for it."""
-    folder = _cache(settings.cache_dir)
+    folder = _cache(settings)
     if not folder.exists or folder.problem:
         return Tuning(0, "")
     try:

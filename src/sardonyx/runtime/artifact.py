@@ -3,7 +3,8 @@
     files     JSON: where the model's external data lies, if it has any
     plan      JSON: the plan, the ports, the placement, and which library and constants belong to it
     library   machine code, verified by content before it is loaded
-    weights   every constant as its kernel wants it, mapped rather than read
+    weights   every constant as its kernel wants it, mapped rather than read; found by content, so that all compiled
+              forms of a model whose constants are the same bytes share one file
 
 A model that lies in a file is found by that file's identity: device, inode, size, and the times of its
 last change. Opening it then reads neither the file nor the graph. Which files hold its external data
@@ -13,6 +14,7 @@ within the same tick of the clock, and is not trusted.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -27,6 +29,7 @@ import ml_dtypes
 import numpy as np
 
 from sardonyx.backends.c.toolchain import compiler_stamp, host_cpu
+from sardonyx.errors import CacheError
 from sardonyx.options import Environment
 from sardonyx.plan.amx import uses_amx
 from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
@@ -109,7 +112,7 @@ def keep(
     files: Mapping[Path, tuple[int, int, int]],
     choosing: Choosing,
 ) -> bool:
-    """Put a compiled model into the cache; False where it needs more than a plan to run.
+    """Put a compiled model into the cache; False where it needs more than a plan to run, or the disk takes no more.
 
     Args:
         files: what the model was read from beside the file that the key is for: inode, size and time of the
@@ -120,44 +123,71 @@ def keep(
     asks_nodes = any(isinstance(step, ReferenceStep | SizeStep) for step in native.plan.steps)
     if not plain or asks_nodes or not all(starmap(_is_as_read, files.items())):
         return False
-    if files:
-        paths = json.dumps([str(path.absolute()) for path in files])
-        cache.put("files", key, lambda path: _write_text(path, paths))
-    whole = _whole_key(cache, key, keep_choices(cache, key, choosing, native.plan))
-    if whole is None:
-        return False
-    places, size = _places(native.constants)
-    cache.put("weights", whole, lambda path: _write_constants(path, native.constants, places, size))
-    contents = {
-        "plan": plan_to_json(native.plan),
-        "library": native.library.parent.name,
-        "pool": native.pool.library.parent.name,
-        "constants": [
-            [place, array.dtype.name, list(array.shape)]
-            for place, array in zip(places, native.constants, strict=True)
-        ],
+    if not cache.outlives():
+        return False  # this process has it all in memory already
+    ports = {
         "placement": [asdict(one) for one in placement],
         "inputs": [_port_as_json(port) for port in inputs],
         "outputs": [_port_as_json(port) for port in outputs],
     }
-    text = json.dumps(contents, separators=(",", ":"))
-    cache.put("plan", whole, lambda path: _write_text(path, text))
+    try:
+        if files:
+            _put_text(cache, "files", key, json.dumps([str(path.absolute()) for path in files]))
+        whole = _whole_key(cache, key, keep_choices(cache, key, choosing, native.plan))
+        if whole is None:
+            return False
+        contents = {**_put_constants(cache, native.constants), **_code_as_json(native), **ports}
+        _put_text(cache, "plan", whole, json.dumps(contents, separators=(",", ":")))
+    except CacheError:
+        if cache.outlives():
+            raise
+        return False  # the disk took no more just now; the cache has said so
     return True
+
+
+def _put_constants(cache: Cache, constants: Sequence[Array]) -> dict[str, Any]:
+    """Keep what is not there yet, and say what it is kept under and where each array lies in it."""
+    places, size = _places(constants)
+    key = _constants_key(constants)
+    if cache.find("weights", key) is None:
+
+        def write(path: Path) -> None:
+            _write_constants(path, constants, places, size)
+
+        cache.put("weights", key, write, spare=False)
+    arrays = [
+        [place, array.dtype.name, list(array.shape)]
+        for place, array in zip(places, constants, strict=True)
+    ]
+    return {"weights": key, "constants": arrays}
+
+
+def _code_as_json(native: NativeModel) -> dict[str, Any]:
+    return {
+        "plan": plan_to_json(native.plan),
+        "library": native.library.parent.name,
+        "pool": native.pool.library.parent.name,
+    }
 
 
 def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
     """The compiled model that was kept under this key; None where there is none."""
     chosen = chosen_key(cache, key, choosing)
     whole = None if chosen is None else _whole_key(cache, key, chosen)
-    if whole is None:
-        return None
+    try:
+        return None if whole is None else _open_whole(cache, whole, choosing.threads)
+    except OSError:
+        return None  # it was there, and another process has removed it since
+
+
+def _open_whole(cache: Cache, whole: str, threads: int) -> Opened | None:
     found = cache.find("plan", whole)
-    weights = cache.find("weights", whole)
-    if found is None or weights is None:
+    if found is None:
         return None
     contents = json.loads(found.read_bytes())
+    weights = cache.find("weights", contents["weights"])
     library = cache.find("library", contents["library"])
-    if library is None:
+    if weights is None or library is None:
         return None
     plan: Plan = plan_from_json(contents["plan"])
     blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
@@ -165,7 +195,7 @@ def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
     workers = process_pool(cache.find("library", contents["pool"]))
     if uses_amx(plan) and not workers.grants_tiles:
         return None  # another process was allowed to; here its first tile would be the end
-    native = NativeModel(plan, library, constants, workers, choosing.threads)
+    native = NativeModel(plan, library, constants, workers, threads)
     return Opened(
         native,
         tuple(Placement(**one) for one in contents["placement"]),
@@ -193,8 +223,11 @@ def _is_as_read(path: Path, then: tuple[int, int, int]) -> bool:
     return identity is not None and identity[: len(then)] == then
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def _put_text(cache: Cache, kind: str, key: str, text: str) -> None:
+    def write(path: Path) -> None:
+        path.write_text(text, encoding="utf-8")
+
+    cache.put(kind, key, write, spare=False)
 
 
 def _places(constants: Sequence[Array]) -> tuple[list[int], int]:
@@ -205,13 +238,25 @@ def _places(constants: Sequence[Array]) -> tuple[list[int], int]:
     return places, at
 
 
+def _constants_key(constants: Sequence[Array]) -> str:
+    digest = hashlib.sha256(f"constants at multiples of {ALIGNMENT}".encode())
+    for array in constants:
+        digest.update(f"{array.nbytes}:".encode())
+        digest.update(_bytes_of(array))
+    return digest.hexdigest()
+
+
+def _bytes_of(array: Array) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 def _write_constants(
     path: Path, constants: Sequence[Array], places: Sequence[int], size: int
 ) -> None:
     with path.open("wb") as file:
         for array, place in zip(constants, places, strict=True):
             file.seek(place)
-            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            file.write(_bytes_of(array))
         file.truncate(size)
 
 

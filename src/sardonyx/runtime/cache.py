@@ -1,8 +1,9 @@
 """What is kept between runs: a private folder of entries that are found by key and verified by content.
 
-    <root>/object/<key>/<sha256 of the content>      and library/, weights/, plan/, timing/
+    <root>/object/<key>/<sha256 of the content>      and library/, weights/, plan/, files/, timing/
     <root>/tmp/                                      being written; nothing here is ever read
     <root>/lock/                                     who is working on which key
+    <root>/used                                      how many bytes it is, see `budget`
 
 An entry's name is its own digest, so one rename makes it whole, and damage shows when it is looked at. Code is
 hashed every time before it is handed out. Weights are too large for that: their date is set to one that follows
@@ -18,13 +19,14 @@ import secrets
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sardonyx.errors import CacheError
 from sardonyx.options import Environment
+from sardonyx.runtime.budget import OVERHEAD, Budget, Entry, count, limit_of, read_count, walk
 from sardonyx.runtime.entry import DIGEST, drop, is_sound, move_into, seal
 from sardonyx.runtime.locks import acquire, release, remove_if_free
 from sardonyx.runtime.private_folder import (
@@ -60,10 +62,11 @@ class KindUsage:
 
 @dataclass(frozen=True)
 class Usage:
-    """Entries by kind, only those kinds that have any."""
+    """Entries by kind, only those kinds that have any, and how many bytes there may be."""
 
     root: Path
     kinds: tuple[KindUsage, ...]
+    limit: int
 
     @property
     def count(self) -> int:
@@ -90,17 +93,26 @@ class Cache:
     Attributes:
         root: the folder.
         reason: why entries go to a temporary folder instead, "" while they do not.
+
+    Args:
+        limit: bytes that entries may have together, instead of what `budget` thinks right for the disk.
     """
 
-    def __init__(self, root: Path, *, reason: str = "") -> None:
+    def __init__(self, root: Path, *, limit: int | None = None, reason: str = "") -> None:
         self.root = root
         self.reason = reason
+        self._limit = limit
+        self._budgets = {root: Budget(root, limit, KINDS)}
         self._spare: Path | None = None
         self._swept = False
         try:
             make_private(root)
         except OSError as error:
             raise _unusable(root, error) from error
+
+    def outlives(self) -> bool:
+        """Whether what is put is still there when this process has ended."""
+        return not self.reason
 
     def find(self, kind: str, key: str) -> Path | None:
         """The entry's file, sound as it was written; what is damaged or not ours is dropped."""
@@ -114,19 +126,27 @@ class Cache:
                     return path
         return None
 
-    def put(self, kind: str, key: str, write: Callable[[Path], None]) -> Path:
-        """Have `write` fill a file, and keep it; it is there as a whole or not at all."""
+    def put(
+        self, kind: str, key: str, write: Callable[[Path], None], *, spare: bool = True
+    ) -> Path:
+        """Have `write` fill a file, and keep it; it is there as a whole or not at all.
+
+        Args:
+            spare: where the disk takes no more, keep it in a temporary folder; without, that is a `CacheError`.
+        """
         if self._spare is None:
             try:
                 return self._store(self.root, kind, key, write)
             except OSError as error:
                 self._open_spare(error)
-        spare = self._spare
-        assert spare is not None, "that is what _open_spare is for"
+        folder = self._spare
+        assert folder is not None, "that is what _open_spare is for"
+        if not spare:
+            raise CacheError(self.reason, where=str(self.root))
         try:
-            return self._store(spare, kind, key, write)
+            return self._store(folder, kind, key, write)
         except OSError as error:
-            raise _unusable(spare, error) from error
+            raise _unusable(folder, error) from error
 
     def replace(self, kind: str, key: str, write: Callable[[Path], None]) -> Path:
         """`put`, and what was kept under this key before is gone. Hold the lock, or what others put may go too."""
@@ -152,41 +172,40 @@ class Cache:
 
     def usage(self) -> Usage:
         """What is kept, by kind."""
-        now = time.time()
-        kinds = []
-        for kind in KINDS:
-            found = [status for _, status in self._entries(kind)]
-            if found:
-                oldest = max(0.0, now - min(status.st_atime for status in found))
-                size = sum(status.st_size for status in found)
-                kinds.append(KindUsage(kind, len(found), size, oldest))
-        return Usage(self.root, tuple(kinds))
+        found = {kind: list(self._entries(kind)) for kind in KINDS}
+        return self._usage(found)
 
     def clear(self, kind: str | None = None, older_than: float | None = None) -> Usage:
         """Remove entries of one kind or all, those not used for `older_than` seconds or all; say which."""
-        now = time.time()
-        removed = []
+        latest = float("inf") if older_than is None else time.time() - older_than
+        gone: dict[str, list[Entry]] = {}
         for each in KINDS if kind is None else (kind,):
-            gone: list[os.stat_result] = []
-            for path, status in list(self._entries(each)):
-                if older_than is None or now - status.st_atime >= older_than:
-                    drop(path)
-                    gone.append(status)
-                    with suppress(OSError):
-                        path.parent.rmdir()
-            if gone:
-                oldest = max(0.0, now - min(status.st_atime for status in gone))
-                size = sum(status.st_size for status in gone)
-                removed.append(KindUsage(each, len(gone), size, oldest))
-        _sweep(self.root)
-        return Usage(self.root, tuple(removed))
-
-    def _entries(self, kind: str) -> Iterator[tuple[Path, os.stat_result]]:
-        top = self.root / _checked(kind)
-        for key in _names(top):
-            for name in _names(top / key):
+            gone[each] = [entry for entry in self._entries(each) if entry.used <= latest]
+            for entry in gone[each]:
+                drop(entry.path)
                 with suppress(OSError):
-                    yield top / key / name, (top / key / name).lstat()
+                    entry.path.parent.rmdir()
+        _sweep(self.root)
+        removed = self._usage(gone)
+        count(self.root, -removed.bytes - removed.count * OVERHEAD)
+        return removed
+
+    def _usage(self, found: Mapping[str, Sequence[Entry]]) -> Usage:
+        now = time.time()
+        kinds = tuple(
+            KindUsage(
+                kind,
+                len(entries),
+                sum(entry.bytes for entry in entries),
+                max(0.0, now - min(entry.used for entry in entries)),
+            )
+            for kind, entries in found.items()
+            if entries
+        )
+        return Usage(self.root, kinds, limit_of(self.root, self._limit, read_count(self.root) or 0))
+
+    def _entries(self, kind: str) -> Iterator[Entry]:
+        return walk(self.root / _checked(kind))
 
     def _store(self, root: Path, kind: str, key: str, write: Callable[[Path], None]) -> Path:
         if not self._swept:
@@ -198,10 +217,13 @@ class Cache:
         try:
             write(temporary)
             digest = seal(temporary, durable=kind in _TRUSTED_BY_DATE)
-            return move_into(temporary, root, (_checked(kind), _safe(key)), digest)
+            size = temporary.stat().st_size
+            final = move_into(temporary, root, (_checked(kind), _safe(key)), digest)
         finally:
             with suppress(OSError):
                 temporary.unlink()
+        self._budgets[root].added(size)
+        return final
 
     def _open_spare(self, error: OSError) -> None:
         """From now on, this process keeps what it makes in a temporary folder."""
@@ -210,9 +232,11 @@ class Cache:
         with _spare_lock:
             if self._spare is None:
                 try:
-                    self._spare = temporary_folder()
+                    folder = temporary_folder()
                 except OSError as second:
                     raise _unusable(self.root, second) from second
+                self._budgets[folder] = Budget(folder, self._limit, KINDS)
+                self._spare = folder
                 self.reason = _say_why(self.root, error.strerror or str(error))
 
 
@@ -225,12 +249,12 @@ def default_cache(options: Environment) -> Cache:
     except OSError as error:
         why = error.strerror or str(error)
     if not why:
-        return Cache(root)
+        return Cache(root, limit=options.cache_limit)
     try:
         folder = temporary_folder()
     except OSError as error:
         raise _unusable(root, error) from error
-    return Cache(folder, reason=_say_why(root, why))
+    return Cache(folder, limit=options.cache_limit, reason=_say_why(root, why))
 
 
 def _say_why(root: Path, why: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 __all__ = ["acquire", "release", "remove_if_free"]
 
 
-def acquire(path: Path) -> int | None:
-    """A descriptor that holds the lock, or None where there are no locks."""
+def acquire(path: Path, *, wait: bool = True) -> int | None:
+    """A descriptor that holds the lock; None where there are no locks, or somebody has it and there is no time to wait."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         try:
@@ -20,7 +20,7 @@ def acquire(path: Path) -> int | None:
         except OSError:
             return None
         try:
-            fcntl.flock(opened, fcntl.LOCK_EX)
+            fcntl.flock(opened, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(opened), path.stat()):
                 return opened
         except FileNotFoundError:

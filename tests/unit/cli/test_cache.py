@@ -25,7 +25,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    environment = {"SARDONYX_CACHE": str(folder), "COLUMNS": "120", "NO_COLOR": "1"}
+    environment = {
+        "SARDONYX_CACHE": str(folder),
+        "SARDONYX_CACHE_LIMIT": "2G",
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+    }
     result = CliRunner().invoke(build_app(), ["cache", *arguments], env=environment)
     return result.exit_code, result.stdout, result.stderr
 
@@ -36,7 +41,7 @@ def test_it_says_what_is_kept_and_where(folder: Path) -> None:
     rows = [" ".join(line.split()) for line in out.splitlines()]
     assert "object 2 3.03 KiB now" in rows
     assert "library 1 4 B 40 days ago" in rows
-    assert f"3.03 KiB in {folder}" in rows
+    assert rows[-1] == f"3.03 KiB in {folder}, at most 2.00 GiB"
 
 
 def test_json(folder: Path) -> None:
@@ -44,6 +49,7 @@ def test_json(folder: Path) -> None:
     said = json.loads(out)
     assert code == 0
     assert (said["folder"], said["entries"], said["bytes"]) == (str(folder), 3, 3104)
+    assert said["limit"] == 2 << 30
     assert [(kind["kind"], kind["count"]) for kind in said["kinds"]] == [
         ("object", 2),
         ("library", 1),

@@ -10,7 +10,7 @@ import pytest
 
 from sardonyx.inspection import doctor
 from sardonyx.inspection.doctor import diagnose
-from sardonyx.options import Environment, read_environment
+from sardonyx.options import VARIABLES, Environment, read_environment
 from sardonyx.runtime.amx_trial import Verdict
 from sardonyx.runtime.machine import cpu_quota, machine_memory, memory_limit, read_cpu
 
@@ -193,12 +193,18 @@ def test_a_cache_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_environment_is_read_in_one_place() -> None:
     given = read_environment(
-        {"SARDONYX_CACHE": "/fast", "SARDONYX_CC": "zig cc -O2", "SARDONYX_TRACEBACK": "1"}
+        {
+            "SARDONYX_CACHE": "/fast",
+            "SARDONYX_CACHE_LIMIT": "2.5 GiB",
+            "SARDONYX_CC": "zig cc -O2",
+            "SARDONYX_TRACEBACK": "1",
+        }
     )
     assert given.cache_dir == Path("/fast")
+    assert given.cache_limit == 5 << 29
     assert given.compiler == ("zig", "cc", "-O2")
     assert given.traceback
-    assert given.is_set == ("SARDONYX_CACHE", "SARDONYX_CC", "SARDONYX_TRACEBACK")
+    assert given.is_set == tuple(VARIABLES)
 
 
 def test_an_empty_environment() -> None:
