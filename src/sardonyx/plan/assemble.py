@@ -121,7 +121,7 @@ class _Assembly:
         self.steps: list[AnyStep] = []
         self.bound = {*graph.shapes.input_symbols, *(name for name, _ in graph.definitions)}
         self.numbers: dict[ir.Value, int] = {}
-        self.copies: dict[tuple[ir.Value, Order], tuple[int, Region | None]] = {}
+        self.copies: dict[Reordered, tuple[int, Region | None]] = {}
         self.packed: dict[PackedConstant, int] = {}
         self.tables: dict[Table, int] = {}
         self.kept: dict[Kept, int] = {}
@@ -190,10 +190,7 @@ class _Assembly:
     def step(self, group: Group, written: Written) -> None:
         self._bind_sizes(written)
         for argument in written.arguments:
-            if (
-                isinstance(argument, Reordered)
-                and (argument.value, argument.order) not in self.copies
-            ):
+            if isinstance(argument, Reordered) and argument not in self.copies:
                 self._reorder(argument, group.root.region)
         for one in (written, *written.more):
             self._bind_sizes(one)
@@ -238,16 +235,15 @@ class _Assembly:
         )
 
     def _reorder(self, wanted: Reordered, region: Region | None) -> None:
-        """A step that copies a value into another order of axes, for all who want that."""
-        copy = write_reordered(self.graph, wanted.value, wanted.order, self.orders)
+        """A step that copies a value into another order of axes or type, for all who want that."""
+        copy = write_reordered(self.graph, wanted, self.orders)
         facts = self.graph.facts(wanted.value)
         assert facts.shape is not None
         self.spans.append([len(self.steps), len(self.steps)])
         place = Place("slot", len(self.spans) - 1)
-        dtype = self.graph.dtype(wanted.value)
         name = wanted.value.name or ""
-        self.tensors.append(Tensor(name, dtype, facts.shape, wanted.order, place))
-        self.copies[wanted.value, wanted.order] = len(self.tensors) - 1, region
+        self.tensors.append(Tensor(name, wanted.dtype, facts.shape, wanted.order, place))
+        self.copies[wanted] = len(self.tensors) - 1, region
         self._call(copy)
 
     def _call(self, written: Written) -> None:
@@ -296,7 +292,7 @@ class _Assembly:
         if isinstance(argument, ir.Value):
             return self.number(argument)
         if isinstance(argument, Reordered):
-            number, _ = self.copies[argument.value, argument.order]
+            number, _ = self.copies[argument]
             self.spans[self.tensors[number].place.number][1] = len(self.steps)
             return number
         if isinstance(argument, PackedConstant):
@@ -333,7 +329,7 @@ class _Assembly:
             place = Place("constant", len(self.constants))
             self.constants.append(Constant(wanted.value.name or "", wanted.packing))
             self.arrays.append(self.graph.constants[wanted.value])
-            dtype = self.graph.dtype(wanted.value)
+            dtype = wanted.packing.widened or self.graph.dtype(wanted.value)
             self.tensors.append(Tensor(wanted.value.name or "", dtype, None, (), place))
             self.packed[wanted] = len(self.tensors) - 1
         return self.packed[wanted]

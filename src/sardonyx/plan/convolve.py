@@ -53,7 +53,13 @@ MAX_PHASES = 64  # of a transposed convolution: each is a kernel to compile
 
 @dataclass(frozen=True)
 class Case:
-    """A convolution that the backend has a kernel for."""
+    """A convolution that the backend has a kernel for.
+
+    Attributes:
+        held: the type of the source and the filters in the model.
+        stored: the type that the kernel reads. A value is read once for every tap and for many filters, a
+            weight once for every few pixels: half floats are widened once, beforehand, instead.
+    """
 
     source: ir.Value
     filters: ir.Value
@@ -61,11 +67,16 @@ class Case:
     pads: tuple[int, ...]
     channels: int
     outputs: int
+    held: Dtype
     stored: Dtype
 
     @property
     def summed(self) -> Dtype:
         return _summed(self.stored)
+
+    @property
+    def widened(self) -> Dtype | None:
+        return self.stored if self.stored != self.held else None
 
     @property
     def depthwise(self) -> bool:
@@ -103,11 +114,11 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     if case.depthwise:
         return Packing("depthwise")
     if choice.variant in AMX_PARTS:
-        return Packing("tile-filters", (AMX_PARTS[choice.variant],))
+        return Packing("tile-filters", (AMX_PARTS[choice.variant],), case.widened)
     panel = target.panel_of(choice.variant, case.summed)
     if choice.variant == "winograd":
-        return Packing("winograd", (panel,))
-    return Packing("filters", (case.window.groups, panel))
+        return Packing("winograd", (panel,), case.widened)
+    return Packing("filters", (case.window.groups, panel), case.widened)
 
 
 def _choice(
@@ -173,7 +184,8 @@ def _write_phase(
     panel = target.panel_of(choice.variant, case.summed)
     numbers = (case.window.groups, panel, len(phases), *taps)
     pads = tuple(-phase.offset for phase in phases)
-    return _written(writer, group, case, window, pads, Packing(name, numbers), list(phases), choice)
+    packing = Packing(name, numbers, case.widened)
+    return _written(writer, group, case, window, pads, packing, list(phases), choice)
 
 
 def _phases(kernel: int, stride: int, begin: int, size: Size) -> list[Phase]:
@@ -195,12 +207,12 @@ def _case(
     source, filters = node.inputs[0], node.inputs[1]
     assert source is not None
     assert filters is not None
-    stored = graph.dtype(source)
+    held = graph.dtype(source)
     weights = graph.constants.get(filters)
     pads = tuple(pad for pad in window.pads_begin if isinstance(pad, int))
-    if weights is None or graph.dtype(filters) != stored:
+    if weights is None or graph.dtype(filters) != held:
         return None
-    if target.panel(_summed(stored), few=False) is None:
+    if target.panel(_summed(held), few=False) is None:
         return None
     shape = graph.shape(source)
     if not 3 <= len(shape) <= 5 or len(pads) != len(window.kernel):
@@ -211,7 +223,13 @@ def _case(
         return None
     if not writer.is_stored(source):
         raise NeedsBytes(source)
-    return Case(source, filters, window, pads, channels, outputs, stored)
+    depthwise = window.groups > 1 and window.groups == channels
+    pixels = product(graph.shape(node.outputs[0])) // outputs
+    few = (
+        isinstance(pixels, int) and pixels <= target.few_rows
+    )  # all the time goes into reading weights
+    stored = held if depthwise or few else _summed(held)
+    return Case(source, filters, window, pads, channels, outputs, held, stored)
 
 
 def _summed(dtype: Dtype) -> Dtype:
@@ -229,7 +247,7 @@ def _written(
     choice: Choice,
 ) -> Written:
     shape = writer.graph.shape(case.source)
-    buffer = _channels_last_input(writer, case.source)
+    buffer = _channels_last_input(writer, case.source, case.stored)
     packed = writer.extra(PackedConstant(case.filters, packing), case.stored, "in")
     counts = tuple(phase.count for phase in phases)
     kernel = ConvolutionKernel(
@@ -253,12 +271,12 @@ def _written(
     return writer.done(complete(kernel, (*shape, *counts)))
 
 
-def _channels_last_input(writer: Writer, source: ir.Value) -> str:
+def _channels_last_input(writer: Writer, source: ir.Value, dtype: Dtype) -> str:
     shape = writer.graph.shape(source)
     wanted = channels_last(len(shape))
-    if _same_bytes(shape, writer.order(source), wanted):
+    if writer.graph.dtype(source) == dtype and _same_bytes(shape, writer.order(source), wanted):
         return writer.source(source)[0]
-    return writer.extra(Reordered(source, wanted), writer.graph.dtype(source), "in")
+    return writer.extra(Reordered(source, wanted, dtype), dtype, "in")
 
 
 def _same_bytes(shape: Shape, a: Order, b: Order) -> bool:

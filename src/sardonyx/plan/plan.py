@@ -107,10 +107,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How a constant is laid out for its kernel: the name of a packing and its numbers."""
+    """How a constant is laid out for its kernel: the name of a packing and its numbers.
+
+    Attributes:
+        widened: the type that its elements are converted to first; None where they keep their own.
+    """
 
     name: str
     numbers: tuple[int, ...] = ()
+    widened: Dtype | None = None
 
 
 @dataclass(frozen=True, slots=True)

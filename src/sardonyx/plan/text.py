@@ -88,7 +88,7 @@ def _step(
         kernel = plan.kernels[step.kernel]
         title = kernel_title(kernel, variant_of(kernel) if variant_of is not None else "")
         if not step.nodes:
-            title += " · copy into another order of axes"
+            title += " · copy into another order of axes, or widened"
         detail = _detail(kernel)
         nodes = [plan.nodes[node] for node in step.nodes]
         rows = [(_ROLES[one.role], one.tensor) for one in accesses(plan, step)]
@@ -183,7 +183,7 @@ def _packing(constant: Constant) -> str:
     packing = constant.packing
     assert packing is not None
     by = f" by {packing.numbers[-1]}" if packing.numbers else ""
-    return f"{packing.name} packed{by}"
+    return f"{packing.name} packed{by}" + (", widened" if packing.widened else "")
 
 
 def _shape(shape: Sequence[Size]) -> str:
@@ -220,7 +220,7 @@ def _memory(plan: Plan, dims: Mapping[str, int]) -> Iterator[str]:
     known = sum(size for size in packed.values() if isinstance(size, int))
     yield f"  constants        {_plain_bytes(plan):,} bytes as the model has them"
     yield f"  packed           {known:,} bytes in {_count(len(packed), 'constant')}"
-    yield f"  copies           {_count(_copies(plan), 'step')} into another order of axes"
+    yield f"  copies           {_count(_copies(plan), 'step')} into another order of axes, or widened"
 
 
 def _arena(plan: Plan, sizes: Sequence[int]) -> tuple[int, int]:

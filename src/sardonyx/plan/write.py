@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.loops.build import PARALLEL_GRAIN, Builder
+from sardonyx.loops.build import PARALLEL_GRAIN, Builder, cast
 from sardonyx.loops.index import divides_by_data, flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
 from sardonyx.loops.walk import sizes_of, statements
@@ -73,10 +73,11 @@ class PackedConstant:
 
 @dataclass(frozen=True)
 class Reordered:
-    """A value with its axes in another order in memory."""
+    """A value with its axes in another order in memory, and as another type that holds all of its values."""
 
     value: ir.Value
     order: Order
+    dtype: Dtype
 
 
 @dataclass(frozen=True)
@@ -335,21 +336,20 @@ def _element_loops(
     return name
 
 
-def write_reordered(
-    graph: Graph, value: ir.Value, order: Order, orders: Mapping[ir.Value, Order]
-) -> Written:
-    """A copy of a stored value with its axes in another order."""
+def write_reordered(graph: Graph, wanted: Reordered, orders: Mapping[ir.Value, Order]) -> Written:
+    """A copy of a stored value with its axes in another order, or of another type."""
+    value, order = wanted.value, wanted.order
     writer = Writer(graph, frozenset({value}), orders)
     shape, b = graph.shape(value), writer.b
     source, source_order = writer.source(value)
-    target = writer.extra(Reordered(value, order), graph.dtype(value), "out")
+    target = writer.extra(wanted, wanted.dtype, "out")
     outer = [shape[axis] for axis in order[:-1]]
     with b.parallel(outer, 4 * shape[order[-1]]) as at, b.loop(shape[order[-1]], "vector") as last:
         position: list[Size] = [0] * len(order)
         for axis, index in zip(order, (*at, last), strict=True):
             position[axis] = index
         element = b.load(source, offset_of(tuple(position), shape, source_order))
-        b.store(target, offset_of(tuple(position), shape, order), element)
+        b.store(target, offset_of(tuple(position), shape, order), cast(element, wanted.dtype))
     return writer.done()
 
 

@@ -26,6 +26,7 @@ from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
+from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.plan import (
     BATCH,
@@ -42,6 +43,8 @@ __all__ = ["extent", "namer", "pack_constant", "render_contraction", "target_of"
 
 def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArray[np.generic]:
     """A constant in the form that its kernel reads."""
+    if packing.widened is not None:
+        array = array.astype(NUMPY_TYPES[packing.widened])
     if packing.name in ("panels", "panels-bf16", "tiles"):
         offset, by_k, by_n, inner, columns, number = packing.numbers
         flat = np.ascontiguousarray(array).reshape(-1)[offset:]
