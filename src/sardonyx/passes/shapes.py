@@ -43,6 +43,10 @@ class Shapes:
         """
         return self._facts[value]
 
+    def all(self) -> dict[ir.Value, Facts]:
+        """Facts about every value, to be changed freely."""
+        return dict(self._facts)
+
     @cached_property
     def data_symbols(self) -> frozenset[str]:
         """Symbols that no input's shape binds: only running the model tells their sizes."""

@@ -1,0 +1,1 @@
+"""Changes that need a view of the whole graph: constants, equal nodes, branches, functions, what nothing reads."""

@@ -1,0 +1,52 @@
+"""Constants become initializers, and what nothing reads goes."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from sardonyx.passes.rewriting.draft import Draft
+from sardonyx.passes.rewriting.engine import Engine
+from sardonyx.passes.rewriting.rule import Outcome, rule
+
+__all__ = ["constant_to_initializer", "drop_unread", "free_initializers"]
+
+
+@rule("Constant")
+def constant_to_initializer(node: ir.Node, draft: Draft) -> Outcome:
+    """A Constant node becomes an initializer."""
+    tensor = draft.work.tensor_of(node.outputs[0])
+    if tensor is None or node.outputs[0].is_graph_output():
+        return None
+    return draft.initializer(tensor)
+
+
+def drop_unread(engine: Engine) -> None:
+    """Nodes whose answers nothing reads, and initializers that nothing reads."""
+    for graph in reversed(engine.work.graphs()):
+        for node in reversed(list(graph)):
+            if node.graph is graph and not any(
+                v.uses() or v.is_graph_output() for v in node.outputs
+            ):
+                engine.drop("unread-nodes", "A node whose answer nothing reads goes.", [node])
+    for graph in engine.work.graphs():
+        for name, value in list(graph.initializers.items()):
+            kept = value.uses() or value.is_graph_output() or value.is_graph_input()
+            if not kept and not engine.is_spent:
+                del graph.initializers[name]
+
+
+def free_initializers(engine: Engine) -> None:
+    """Before IR version 4 every initializer was an input too, which no caller could replace: now it is none."""
+    model = engine.work.model
+    if (model.ir_version or 4) >= 4 or engine.is_spent:
+        return
+    graph = model.graph
+    kept = [value for value in graph.inputs if (value.name or "") not in graph.initializers]
+    if len(kept) == len(graph.inputs):
+        return
+    graph.inputs[:] = kept
+    model.ir_version = 4
+    engine.ledger.notes.append(
+        "IR version 4: before it, every weight had to be listed as an input of the model too."
+    )
+    engine.work.refresh()

@@ -1,0 +1,1 @@
+"""Rewriting a graph: what a rule is, what it sees, how it is applied, and the account of what it saved."""

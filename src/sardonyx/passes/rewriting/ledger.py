@@ -1,0 +1,186 @@
+"""The account of a run of the optimizer: what each rule did, and what it saved of each part of the cost.
+
+C = C_compute + C_memory + C_launch     of the nodes that went and of those that came in their place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from sardonyx.errors import ShapeError
+from sardonyx.model.opset import normal_domain
+from sardonyx.model.source import describe, source_line
+from sardonyx.ops.bill import cost_of
+from sardonyx.passes.rewriting.workspace import Workspace
+from sardonyx.sizes import Size, evaluate, symbols
+
+__all__ = ["Bill", "Entry", "Ledger", "Refused", "bill_of", "total_bill"]
+
+STAND_IN = 32  # of a dynamic dimension that the caller gave no size for
+_MOST_REFUSALS = 50  # of one rule that are remembered
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What nodes cost.
+
+    Attributes:
+        nodes: how many there are.
+        flops: floating point operations; a multiplication with its addition is two.
+        bytes: read and written.
+        launches: kernels that a runtime would start; a view needs none.
+    """
+
+    nodes: int = 0
+    flops: int = 0
+    bytes: int = 0
+    launches: int = 0
+
+    def __add__(self, other: Bill) -> Bill:
+        return Bill(
+            self.nodes + other.nodes,
+            self.flops + other.flops,
+            self.bytes + other.bytes,
+            self.launches + other.launches,
+        )
+
+    def __sub__(self, other: Bill) -> Bill:
+        return Bill(
+            self.nodes - other.nodes,
+            self.flops - other.flops,
+            self.bytes - other.bytes,
+            self.launches - other.launches,
+        )
+
+    def to_json(self) -> dict[str, int]:
+        return {
+            "nodes": self.nodes,
+            "flops": self.flops,
+            "bytes": self.bytes,
+            "launches": self.launches,
+        }
+
+
+@dataclass
+class Entry:
+    """What one rule did: how often, and the bill of what went and of what came."""
+
+    rule: str
+    about: str
+    matches: int = 0
+    before: Bill = Bill()
+    after: Bill = Bill()
+
+    @property
+    def saved(self) -> Bill:
+        return self.before - self.after
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "about": self.about,
+            "matches": self.matches,
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A pattern that was found and left as it is."""
+
+    rule: str
+    node: str
+    source: str | None
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "node": self.node,
+            "source": self.source,
+            "reason": self.reason,
+        }
+
+
+@dataclass
+class Ledger:
+    """What was done to a model, in the order in which rules first applied.
+
+    Attributes:
+        before, after: the whole model's bill.
+        rewrites: how many there were in all.
+        notes: what a user should know, as a raised opset.
+    """
+
+    before: Bill = Bill()
+    after: Bill = Bill()
+    entries: dict[str, Entry] = field(default_factory=dict)
+    refusals: dict[tuple[str, str], Refused] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rewrites: int = 0
+
+    def record(self, rule: str, about: str, before: Bill, after: Bill) -> None:
+        entry = self.entries.setdefault(rule, Entry(rule, about))
+        entry.matches += 1
+        entry.before += before
+        entry.after += after
+        self.rewrites += 1
+
+    def refuse(self, rule: str, node: ir.Node, reason: str) -> None:
+        """Remember a refusal; the last word about a node counts."""
+        where = describe(node)
+        known = (rule, where) in self.refusals
+        if known or sum(key[0] == rule for key in self.refusals) < _MOST_REFUSALS:
+            self.refusals[rule, where] = Refused(rule, where, source_line(node), reason)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+            "rules": [entry.to_json() for entry in self.entries.values()],
+            "refusals": [refused.to_json() for refused in self.refusals.values()],
+            "notes": list(self.notes),
+        }
+
+
+def bill_of(work: Workspace, node: ir.Node) -> Bill:
+    """What one node costs, as far as it is known."""
+    if node.op_type == "Constant" and not normal_domain(node.domain):
+        return Bill(nodes=1)
+    facts = work.facts
+    inputs = [None if value is None else facts.get(value) for value in node.inputs]
+    outputs = [facts[value] for value in node.outputs if value in facts]
+    version = work.versions.get(normal_domain(node.domain))
+    if version is None or len(outputs) != len(node.outputs):
+        return Bill(nodes=1, launches=1)
+    try:
+        cost = cost_of(node, inputs, outputs, version)
+    except ShapeError:
+        return Bill(nodes=1, launches=1)
+    macs, flops = _number(cost.macs, work.dims), _number(cost.flops, work.dims)
+    read, written = _number(cost.bytes_read, work.dims), _number(cost.bytes_written, work.dims)
+    launches = 0 if read == written == 0 else 1
+    return Bill(1, 2 * macs + flops, read + written, launches)
+
+
+def total_bill(work: Workspace, nodes: Iterable[ir.Node] | None = None) -> Bill:
+    """What these nodes, or all outside of functions, cost."""
+    every = work.model.graph.all_nodes() if nodes is None else nodes
+    total = Bill()
+    for node in every:
+        total += bill_of(work, node)
+    return total
+
+
+def _number(size: Size | None, dims: Mapping[str, int]) -> int:
+    if size is None or isinstance(size, int):
+        return size or 0
+    try:
+        return evaluate(size, {name: dims.get(name, STAND_IN) for name in symbols(size)})
+    except ShapeError:  # dimensions that cannot be equal, here forced to be
+        return 0
