@@ -12,4 +12,4 @@ settings.load_profile("repeatable")
 
 # Kept between runs: what did not change is not compiled again, and what was not used lately goes.
 os.environ["SARDONYX_CACHE"] = str(Path(__file__).parents[1] / "build" / "test-cache")
-os.environ["SARDONYX_CACHE_LIMIT"] = "2G"
+os.environ["SARDONYX_CACHE_LIMIT"] = "1G"

@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from sardonyx.backends.c.toolchain import (
     SUPPORT,
@@ -402,6 +405,68 @@ def test_no_disk_takes_anything(tmp_path: Path) -> None:
     assert "sardonyx.errors.CacheError: cache: " in done.stderr
     assert "File too large" in done.stderr
     assert "SARDONYX_CACHE" in done.stderr.splitlines()[-1]
+
+
+SESSION = """
+import sys, warnings, resource
+import numpy as np
+import sardonyx as sx
+if sys.argv[2:]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+warnings.simplefilter("always")
+for _ in range(2):
+    with warnings.catch_warnings(record=True) as said:
+        session = sx.Session(sys.argv[1])
+        (y,) = session.run(None, {"x": np.ones((1, 256), np.float32)})
+    print({place.backend for place in session.placement}, y.sum() == 256 * 4096, *(one.message for one in said))
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model whose weights have 4 MB, in a file that is known."""
+    weights = numpy_helper.from_array(np.ones((256, 4096), np.float32), "w")
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 256])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 4096])
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y], [weights]
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), path)
+    time.sleep(2.1)  # only then do its times tell its contents
+    return path
+
+
+def test_a_session_on_a_full_disk(mount: Callable[[str], Path], model: Path) -> None:
+    """The code finds room, the weights do not: they stay in memory, and one warning says so."""
+    disk = mount("size=1m")
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, str(model)],
+        env={**os.environ, "SARDONYX_CACHE": str(disk / "cache"), "TMPDIR": str(model.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, second = done.stdout.splitlines()
+    assert first.startswith("{'native'} True the cache ")
+    assert first.count("No space left on device") == 1
+    assert second.startswith("{'native'} True")
+    assert done.stderr == ""
+    assert sorted(path.name for path in model.parent.iterdir()) == ["disk", "m.onnx"]
+
+
+def test_a_session_where_no_disk_takes_anything(tmp_path: Path, model: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, str(model), "16"],
+        env={**os.environ, "SARDONYX_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("sardonyx.errors.CacheError: cache: ")
+    assert "File too large" in last
+    assert "SARDONYX_CACHE" in last
 
 
 def test_a_folder_that_may_only_be_read(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ until a fifth of the limit is free again. The count may be wrong (processes die,
 whoever looks sets it right, and where there is none, the first put looks.
 
 The last use of an entry is its time of access, which `entry` sets itself whenever it hands one out: no mount option
-changes that. What was used within the last minute stays, since somebody may be about to load it. A file that is mapped or
+changes that. Code and plans are small and take seconds to make, weights are large and take none: what is small goes when it was
+not used for a month longer than what else would go. What was used within the last minute stays, since somebody may be about to load it. A file that is mapped or
 loaded already can be removed on Linux and macOS: who has it goes on with it, and the disk has the bytes back when
 the last of them ends.
 """
@@ -33,6 +34,7 @@ SHARE = 5  # and never more than one in so many bytes of what the disk could giv
 FREED = 5  # one in so many bytes of the limit is free after something had to go
 OVERHEAD = 8 << 10  # an entry's folder, and the block that its end fills in part
 IN_USE_SECONDS = 60.0
+SMALL, EXTRA_SECONDS = 1 << 20, 30 * 86_400.0  # what is small may be unused for so much longer
 PAUSE_SECONDS = 5.0  # between two looks of one process
 
 _COUNT, _DIGITS = "used", 24
@@ -151,11 +153,15 @@ def _remove(entries: list[Entry], wanted: int) -> int:
     """Remove entries, the least recent first, until so many bytes are free; how many it was."""
     in_use = time.time() - IN_USE_SECONDS
     freed = 0
-    for entry in sorted(entries, key=lambda entry: entry.used):
-        if freed >= wanted or entry.used > in_use:
+    for entry in sorted((entry for entry in entries if entry.used <= in_use), key=_goes_at):
+        if freed >= wanted:
             break
         drop(entry.path)
         with suppress(OSError):
             entry.path.parent.rmdir()
         freed += entry.bytes + OVERHEAD
     return freed
+
+
+def _goes_at(entry: Entry) -> float:
+    return entry.used + (EXTRA_SECONDS if entry.bytes < SMALL else 0.0)

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from sardonyx.backends import reference
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.values import Value
-from sardonyx.errors import CacheError, ShapeError, ToolchainError, UnsupportedError
+from sardonyx.errors import ShapeError, ToolchainError, UnsupportedError
 from sardonyx.model.limits import Limits
 from sardonyx.model.load import FILES, Source, load, verify_files
 from sardonyx.model.mapped import MappedFile
@@ -92,14 +92,18 @@ class Loaded:
     def compile(
         self, choosing: Choosing, progress: Callable[[int, int], None] | None
     ) -> tuple[NativeModel | None, tuple[Placement, ...]]:
-        """The compiled model, if anything of it is native, and where its nodes went."""
+        """The compiled model, if anything of it is native, and where its nodes went.
+
+        Raises:
+            CacheError: there is a compiler, and no folder for what it makes: the user has to make room, or to name another.
+        """
         planned, native = self.planned, None
         nodes: tuple[PlannedNode, ...] = ()
         reason = ""
         try:
             made = compile_native(planned.model, planned.shapes, choosing, progress=progress)
             nodes, native = made.plan.nodes, made if is_native(made) else None
-        except (ToolchainError, CacheError) as error:
+        except ToolchainError as error:
             reason = f"nothing can be compiled here: {error.message}"
         except NotNative as refusal:
             reason = str(refusal)

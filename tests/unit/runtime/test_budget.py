@@ -76,6 +76,20 @@ def test_a_use_counts_and_kinds_share_the_limit(tmp_path: Path) -> None:
     assert not young.exists()
 
 
+def test_what_is_small_stays_a_month_longer(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit=4 * COST)
+
+    def small(key: str, days: float) -> Path:
+        path = cache.put("object", key, lambda out: out.write_bytes(key.encode()) and None)
+        os.utime(path, (time.time() - days * 86_400, path.stat().st_mtime))
+        return path
+
+    old, young, weights = small("o", 35), small("y", 20), put(cache, "aaaa", days=3)
+    for key in ("bbbb", "cccc", "dddd"):
+        put(cache, key)
+    assert (old.exists(), weights.exists(), young.exists()) == (False, False, True)
+
+
 def test_what_is_in_use_stays_even_beyond_the_limit(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", limit=COST)
     paths = [put(cache, key) for key in ("aaaa", "bbbb", "cccc")]
