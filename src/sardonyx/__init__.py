@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sardonyx.api import compare as compare
     from sardonyx.api import infer_shapes as infer_shapes
     from sardonyx.api import inspect as inspect
+    from sardonyx.api import optimize as optimize
+    from sardonyx.api import simplify as simplify
     from sardonyx.errors import SardonyxError as SardonyxError
     from sardonyx.model.limits import Limits as Limits
     from sardonyx.model.load import load as load
@@ -54,7 +56,9 @@ _HOME = {
     "inspect": "sardonyx.api",
     "load": "sardonyx.model.load",
     "operator": "sardonyx.ops.custom",
+    "optimize": "sardonyx.api",
     "save": "sardonyx.model.save",
+    "simplify": "sardonyx.api",
 }
 
 _MODULES = {"backend": "sardonyx.backend", "expressions": "sardonyx.ops.expressions"}
@@ -81,7 +85,9 @@ __all__ = [
     "inspect",
     "load",
     "operator",
+    "optimize",
     "save",
+    "simplify",
 ]
 
 

@@ -4,13 +4,14 @@ import sardonyx as sx
 sx.check("m.onnx").ok                                   # is anything wrong with it?
 sx.inspect("m.onnx", dims={"batch": 1}).totals.macs     # what does it cost?
 sx.infer_shapes("m.onnx").of(value)                     # every shape, over symbols
+sx.simplify("m.onnx").model; sx.optimize("m.onnx").ledger   # fewer nodes, the same answers, and the account
 sx.compare("m.onnx", "m-optimized.onnx").ok             # is it still the same function?
 api.plan_text("m.onnx"); api.profile("m.onnx")          # how does it run, and where does the time go?
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sardonyx.errors import InputError
@@ -20,6 +21,7 @@ from sardonyx.model.load import Source, load
 if TYPE_CHECKING:
     from sardonyx.comparison.bench import Bench, Schedule
     from sardonyx.comparison.compare import Comparison, Inputs
+    from sardonyx.comparison.optimized import OptimizedModel
     from sardonyx.inspection.bill import Inspection
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
@@ -34,8 +36,10 @@ __all__ = [
     "diagnose",
     "infer_shapes",
     "inspect",
+    "optimize",
     "plan_text",
     "profile",
+    "simplify",
 ]
 
 
@@ -103,6 +107,61 @@ def infer_shapes(source: Source, *, limits: Limits = DEFAULT_LIMITS) -> Shapes:
     from sardonyx.passes.shapes import infer_shapes as run_infer_shapes
 
     return run_infer_shapes(load(source, limits=limits))
+
+
+def simplify(
+    source: Source,
+    *,
+    without: Iterable[str] = (),
+    dims: Mapping[str, int] | None = None,
+    verify: bool = True,
+    inputs: Inputs = None,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
+) -> OptimizedModel:
+    """The same model with fewer nodes, in the opset that it has; checked on example inputs.
+
+    Args:
+        without: names of rules and passes to leave out.
+        dims: sizes of dynamic dimensions, for the account and the check.
+        verify: run the model before and after, and raise where an answer changed.
+        inputs: for the check; None for seeded examples.
+    """
+    return optimize(
+        source,
+        level=2,
+        without=without,
+        dims=dims,
+        verify=verify,
+        inputs=inputs,
+        limits=limits,
+        progress=progress,
+    )
+
+
+def optimize(
+    source: Source,
+    *,
+    level: int = 3,
+    without: Iterable[str] = (),
+    dims: Mapping[str, int] | None = None,
+    verify: bool = True,
+    inputs: Inputs = None,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
+) -> OptimizedModel:
+    """The same model with less to compute and to move: `result.model`, `result.ledger`.
+
+    Args:
+        level: 0 nothing, 1 what is constant or unread, 2 as `simplify`, 3 all that is known.
+        without, dims, verify, inputs: as of `simplify`.
+    """
+    from sardonyx.comparison.optimized import optimize_model
+    from sardonyx.passes.optimize import Settings
+
+    settings = Settings(level, frozenset(without), dict(dims or {}))
+    model = load(source, limits=limits)
+    return optimize_model(model, settings, verify=verify, inputs=inputs, progress=progress)
 
 
 def compare(

@@ -24,6 +24,7 @@ __all__ = [
     "StructureError",
     "ToolchainError",
     "UnsupportedError",
+    "VerificationError",
 ]
 
 
@@ -146,3 +147,9 @@ class MissingExtraError(SardonyxError):
     """An optional dependency is not installed; the message has the pip command."""
 
     stage = "setup"
+
+
+class VerificationError(SardonyxError):
+    """A rewritten model gives other answers than the one that it was made from."""
+
+    stage = "verify"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeAlias
 
 import typer
 
 __all__ = ["build_app", "main"]
+
+Command: TypeAlias = Callable[..., None]
 
 
 def build_app() -> typer.Typer:
@@ -21,6 +23,7 @@ def build_app() -> typer.Typer:
     from sardonyx.cli.doctor import doctor
     from sardonyx.cli.group import Commands
     from sardonyx.cli.inspect import inspect
+    from sardonyx.cli.optimize import optimize, simplify
     from sardonyx.cli.run import run
 
     app = typer.Typer(
@@ -34,7 +37,9 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_global_options)
-    for command in (inspect, check, run, compare, bench, conformance, doctor, demo):
+    checking: tuple[Command, ...] = (inspect, check, simplify, optimize)
+    running: tuple[Command, ...] = (run, compare, bench, conformance, doctor, demo)
+    for command in (*checking, *running):
         app.command()(command)
     app.add_typer(build_cache_app(), name="cache")
     return app

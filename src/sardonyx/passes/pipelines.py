@@ -22,7 +22,14 @@ from sardonyx.passes.cleanup.equal_nodes import merge_equal_constants, merge_equ
 from sardonyx.passes.cleanup.fold import fold_constants
 from sardonyx.passes.rewriting.engine import Engine
 from sardonyx.passes.rewriting.rule import Rule
-from sardonyx.passes.rules import no_ops, pointwise, reshapes, transposes
+from sardonyx.passes.rules import (
+    convolutions,
+    no_ops,
+    pointwise,
+    products,
+    reshapes,
+    transposes,
+)
 
 __all__ = ["LEVELS", "Pass", "Rules", "every_rule", "names_of"]
 
@@ -67,6 +74,8 @@ _MERGE: tuple[Step, ...] = (
     Rules("pointwise", pointwise.RULES),
     Rules("views", reshapes.RULES),
     Rules("transposes", transposes.RULES),
+    Rules("convolutions", convolutions.RULES),
+    Rules("products", products.RULES),
 )
 
 LEVELS: Mapping[int, tuple[Step, ...]] = {

@@ -5,8 +5,9 @@ native = compile_native(model, shapes, Choosing(threads=2))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -16,8 +17,7 @@ from sardonyx.backends.c.contractions import pack_constant, target_of
 from sardonyx.backends.c.emit import emit, emit_candidates
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
-from sardonyx.backends.guard import Guard
-from sardonyx.errors import CacheError, SardonyxError, ToolchainError
+from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.model.opset import normal_domain
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import Shapes
@@ -30,6 +30,7 @@ from sardonyx.runtime.amx_trial import has_tiles, may_use_tiles
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiling import Unit, build_library
+from sardonyx.runtime.folding import fold_node
 from sardonyx.runtime.machine import usable_cores
 from sardonyx.runtime.native import NativeModel, Placer
 from sardonyx.runtime.size_rules import size_rule
@@ -38,8 +39,6 @@ from sardonyx.runtime.timings import TimingStore
 from sardonyx.runtime.tuning import find_candidates, measure
 
 __all__ = ["Instruments", "compile_native", "plan_native"]
-
-MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def plan_native(
     usual = replace(target_of(isa_of(cpu)), sizes=sizes, precision=choosing.precision)
 
     def make(timings: Timings) -> Planned:
-        return make_plan(model, shapes, _folder(model), replace(usual, timings=timings))
+        return make_plan(model, shapes, partial(fold_node, model), replace(usual, timings=timings))
 
     try:
         toolchain, cache = find_toolchain(environment), default_cache(environment)
@@ -157,21 +156,3 @@ def is_native(model: NativeModel) -> bool:
     """Whether any kernel of the model is machine code, or nothing is left to be run at all."""
     steps = model.plan.steps
     return not steps or any(isinstance(step, Step) for step in steps)
-
-
-def _folder(model: ir.Model) -> Callable[[ir.Node, Sequence[Array | None]], list[Array] | None]:
-    """Computes nodes whose inputs are constants; what fails is left to the run, which names it."""
-
-    def fold(node: ir.Node, inputs: Sequence[Array | None]) -> list[Array] | None:
-        given = {v: a for v, a in zip(node.inputs, inputs, strict=True) if v is not None}
-        try:
-            program = reference.compile_node(model, node)
-            values = [given[v] for v in program.reads]
-            results = program.run(values, Guard(MAX_FOLDED_BYTES))
-        except (SardonyxError, KeyError):
-            return None
-        if not all(isinstance(value, np.ndarray) for value in results):
-            return None
-        return [value for value in results if isinstance(value, np.ndarray)]
-
-    return fold

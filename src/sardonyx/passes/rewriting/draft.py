@@ -9,7 +9,7 @@ Nothing of it is in the graph until the rule's answer is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,20 +118,17 @@ class Draft:
 
     # Writing
 
-    def call(
-        self, op: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
-    ) -> ir.Value:
-        """A new node with one output; the value that it makes."""
-        return self.calls(op, inputs, 1, domain=domain, **attributes)[0]
+    def call(self, op: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
+        """A new node with one output; the value that it makes. An attribute of None is left out."""
+        return self.calls(op, inputs, 1, attributes)[0]
 
     def calls(
         self,
         op: str,
         inputs: Sequence[ir.Value | None],
         outputs: int,
-        *,
+        attributes: Mapping[str, Any],
         domain: str = "",
-        **attributes: Any,
     ) -> Sequence[ir.Value]:
         """A new node, and the values that it makes."""
         given = {name: value for name, value in attributes.items() if value is not None}

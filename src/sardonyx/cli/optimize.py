@@ -1,0 +1,217 @@
+"""`sardonyx simplify` and `sardonyx optimize`: the same answers from fewer nodes, and the bill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from sardonyx.comparison.optimized import OptimizedModel
+    from sardonyx.passes.rewriting.ledger import Ledger
+
+__all__ = ["optimize", "show_ledger", "simplify"]
+
+Model = Annotated[Path, typer.Argument(help="A model.", show_default=False)]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Where to write the result; without it, only the account is shown."
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RULE", help="Leave a rule or pass out; may be repeated."),
+]
+Dim = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=N", help="Size of a dynamic dimension, for the account and the check."
+    ),
+]
+Inputs = Annotated[
+    Path | None, typer.Option(help="Inputs for the check: a .npy, .npz or .pb file, or a folder.")
+]
+Verify = Annotated[
+    bool, typer.Option("--verify/--no-verify", help="Run the model before and after, and compare.")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Show what each rule did and saved.")]
+WhyNot = Annotated[
+    str | None, typer.Option(metavar="RULE", help="Show where a rule was not applied, and why.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the account as JSON.")]
+
+
+def simplify(
+    model: Model,
+    output: Output = None,
+    without: Without = None,
+    dim: Dim = None,
+    inputs: Inputs = None,
+    verify: Verify = True,
+    explain: Explain = False,
+    why_not: WhyNot = None,
+    json_output: Json = False,
+) -> None:
+    """Fewer nodes, the same answers, in the model's own opset.
+
+    The result is standard ONNX. The whole model is run before and after; exit code 1 when an answer
+    has changed, with the name of the rule that changed it.
+
+    \b
+    Examples:
+        sardonyx simplify model.onnx -o simple.onnx
+        sardonyx simplify model.onnx --explain --dim batch=8
+    """
+    _optimize(model, 2, output, without, dim, inputs, verify, explain, why_not, json_output)
+
+
+def optimize(
+    model: Model,
+    output: Output = None,
+    level: Annotated[int, typer.Option(help="0 to 3.", min=0, max=3)] = 3,
+    without: Without = None,
+    dim: Dim = None,
+    inputs: Inputs = None,
+    verify: Verify = True,
+    explain: Explain = False,
+    why_not: WhyNot = None,
+    json_output: Json = False,
+) -> None:
+    """Less to compute and to move, the same answers.
+
+    The result is standard ONNX. The whole model is run before and after; exit code 1 when an answer
+    has changed, with the name of the rule that changed it.
+
+    \b
+    Examples:
+        sardonyx optimize model.onnx -o fast.onnx --explain
+        sardonyx optimize model.onnx --why-not conv-then-normalization
+    """
+    _optimize(model, level, output, without, dim, inputs, verify, explain, why_not, json_output)
+
+
+def _optimize(
+    model: Path,
+    level: int,
+    output: Path | None,
+    without: list[str] | None,
+    dim: list[str] | None,
+    inputs: Path | None,
+    verify: bool,
+    explain: bool,
+    why_not: str | None,
+    json_output: bool,
+) -> None:
+    from sardonyx import api
+    from sardonyx.cli.console import (
+        compiling,
+        parse_dims,
+        print_json,
+        progress_bar,
+        stderr,
+        stdout,
+        text,
+    )
+    from sardonyx.comparison.optimized import ChangedAnswerError
+    from sardonyx.model.save import save
+
+    with progress_bar("optimizing") as (progress, _):
+        try:
+            result = api.optimize(
+                model,
+                level=level,
+                without=without or (),
+                dims=parse_dims(dim),
+                verify=verify,
+                inputs=inputs,
+                progress=compiling(progress, "step"),
+            )
+        except ChangedAnswerError as error:
+            stderr().print(text(f"sardonyx: {error}", "bold red"))
+            if error.culprit is not None:
+                kept = Path(f"{model.stem}-{error.culprit.rule}.onnx")
+                save(error.culprit.model, kept)
+                stderr().print(text(f"The smallest model on which it is wrong: {kept}"))
+            raise typer.Exit(1) from None
+    if output is not None:
+        save(result.model, output)
+    if json_output:
+        print_json(result.to_json())
+        return
+    console = stdout()
+    if explain:
+        show_ledger(result.ledger, console)
+    if why_not is not None:
+        _show_refusals(result.ledger, why_not, console)
+    _show_verdict(result, output, console)
+
+
+def show_ledger(ledger: Ledger, console: Console) -> None:
+    """What each rule did, one row each, and the whole model."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from sardonyx.cli.console import text
+    from sardonyx.inspection.readable import bytes_text, count_text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("rule", "times", "nodes", "FLOP", "bytes moved", "launches"):
+        table.add_column(name, justify="left" if name == "rule" else "right")
+    rows = [(e.rule, str(e.matches), e.before, e.after) for e in ledger.entries.values()]
+    for rule, times, before, after in (*rows, ("the model", "", ledger.before, ledger.after)):
+        cells: list[tuple[int, int, Callable[[int], str]]] = [
+            (before.nodes, after.nodes, str),
+            (before.flops, after.flops, count_text),
+            (before.bytes, after.bytes, bytes_text),
+            (before.launches, after.launches, str),
+        ]
+        shown = [show(a) if a == b else f"{show(a)} → {show(b)}" for a, b, show in cells]
+        table.add_row(text(rule, "bold" if rule == "the model" else ""), times, *shown)
+    console.print(table)
+
+
+def _show_refusals(ledger: Ledger, rule: str, console: Console) -> None:
+    from sardonyx.cli.console import text
+    from sardonyx.errors import InputError
+    from sardonyx.passes.pipelines import names_of
+
+    if rule not in names_of(3):
+        raise InputError(
+            f"there is no rule {rule[:80]!r}.",
+            value=rule,
+            hint=f"There are: {', '.join(names_of(3))}.",
+        )
+    found = [refused for refused in ledger.refusals.values() if refused.rule == rule]
+    applied = ledger.entries[rule].matches if rule in ledger.entries else 0
+    console.print(text(f"{rule}: applied {applied} times, refused at {len(found)} places."))
+    for refused in found:
+        where = f"{refused.node} ({refused.source})" if refused.source else refused.node
+        console.print(text(f"  {where}: {refused.reason}"))
+
+
+def _show_verdict(result: OptimizedModel, output: Path | None, console: Console) -> None:
+    from rich.text import Text
+
+    from sardonyx.cli.console import plain, text
+
+    ledger = result.ledger
+    for note in ledger.notes:
+        console.print(text(note, "dim"))
+    if result.verification is not None:
+        largest = max((o.max_rel for o in result.verification.outputs), default=0.0)
+        console.print(
+            Text.assemble(
+                ("The answers agree", "bold green"),
+                f" (largest relative difference {largest:.1e}).",
+            )
+        )
+    before, after = ledger.before.nodes, ledger.after.nodes
+    saved = f"{before:,} nodes → {after:,}" if before != after else f"{before:,} nodes, as before"
+    where = f", written to {plain(output)}" if output is not None else ""
+    console.print(text(f"{saved}{where}."))

@@ -1,0 +1,70 @@
+"""Matrix products with what stands beside them: bias, factors, neighbours that read the same input."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.passes.rewriting.draft import Draft
+from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
+
+__all__ = ["RULES"]
+
+
+@rule("Add", bound=ROUNDED)
+def product_and_bias(node: ir.Node, draft: Draft) -> Outcome:
+    """MatMul of two matrices and Add of a bias are a Gemm."""
+    for side in (0, 1):
+        product = draft.made_by(node.inputs[side], "MatMul")
+        bias = node.inputs[1 - side]
+        if product is None or bias is None:
+            continue
+        if draft.rank(product.inputs[0]) != 2 or draft.rank(product.inputs[1]) != 2:
+            continue
+        if draft.dtype(product.outputs[0]) not in (
+            ir.DataType.FLOAT,
+            ir.DataType.DOUBLE,
+            ir.DataType.FLOAT16,
+        ):
+            continue
+        if not draft.is_only_use(product.outputs[0]):
+            return Refusal("another node reads the product")
+        rank = draft.rank(bias)
+        if (
+            rank is None
+            or rank > 2
+            or draft.shape(node.outputs[0]) != draft.shape(product.outputs[0])
+        ):
+            return Refusal("the bias is not broadcast to the product's shape")
+        if rank == 0:
+            return Refusal("the bias is a scalar without dimensions")
+        return draft.call("Gemm", *product.inputs, bias)
+    return None
+
+
+@rule("Gemm", bound=ROUNDED)
+def gemm_factors(node: ir.Node, draft: Draft) -> Outcome:
+    """Gemm with alpha or beta other than 1 on a constant has them in the constant."""
+    alpha, beta = (float(draft.attribute(node, name, 1.0)) for name in ("alpha", "beta"))
+    if alpha == 1 and beta == 1:
+        return None
+    weight = draft.constant(node.inputs[1])
+    has_bias = len(node.inputs) > 2 and node.inputs[2] is not None
+    bias = draft.constant(node.inputs[2]) if has_bias else None
+    if (alpha != 1 and weight is None) or (beta != 1 and has_bias and bias is None):
+        return None
+    inputs = list(node.inputs)
+    for index, factor, array in ((1, alpha, weight), (2, beta, bias)):
+        if factor == 1 or array is None:
+            continue
+        if array.dtype.kind not in "f" or not np.isfinite(factor):
+            return None
+        scaled = (array.astype(np.float64) * factor).astype(array.dtype)
+        if not np.isfinite(scaled).all() and np.isfinite(array).all():
+            return Refusal("a weight would overflow")
+        inputs[index] = draft.tensor(scaled, draft.dtype(node.inputs[index]))
+    flags = {name: int(draft.attribute(node, name, 0)) for name in ("transA", "transB")}
+    return draft.call("Gemm", *inputs, **flags)
+
+
+RULES = (product_and_bias, gemm_factors)
