@@ -20,11 +20,14 @@ from sardonyx.passes.cleanup.constants import (
 )
 from sardonyx.passes.cleanup.equal_nodes import merge_equal_constants, merge_equal_nodes
 from sardonyx.passes.cleanup.fold import fold_constants
+from sardonyx.passes.cleanup.known_values import merge_known_values
 from sardonyx.passes.rewriting.engine import Engine
 from sardonyx.passes.rewriting.rule import Rule
 from sardonyx.passes.rules import (
+    activations,
     convolutions,
     no_ops,
+    norms,
     pointwise,
     products,
     reshapes,
@@ -68,6 +71,7 @@ _CLEAN: tuple[Step, ...] = (
     Rules("no-ops", no_ops.RULES),
     Pass("equal-constants", merge_equal_constants),
     Pass("equal-nodes", merge_equal_nodes),
+    Pass("known-value", merge_known_values),
     Pass("unread", drop_unread),
 )
 _MERGE: tuple[Step, ...] = (
@@ -76,6 +80,8 @@ _MERGE: tuple[Step, ...] = (
     Rules("transposes", transposes.RULES),
     Rules("convolutions", convolutions.RULES),
     Rules("products", products.RULES),
+    Rules("activations", activations.RULES),
+    Rules("normalisations", norms.RULES),
 )
 
 LEVELS: Mapping[int, tuple[Step, ...]] = {

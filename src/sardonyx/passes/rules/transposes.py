@@ -102,7 +102,32 @@ def transpose_through_pointwise(node: ir.Node, draft: Draft) -> Outcome:
     return draft.copy(middle, [inner.inputs[0], *middle.inputs[1:]])
 
 
+@rule("Reshape")
+def transpose_between_reshapes(node: ir.Node, draft: Draft) -> Outcome:
+    """Axes that are merged, carried along by a Transpose and split again are never merged."""
+    inner = draft.made_by(node.inputs[0], "Transpose")
+    first = None if inner is None else draft.made_by(inner.inputs[0], "Reshape")
+    if inner is None or first is None:
+        return None
+    source, merged = draft.shape(first.inputs[0]), draft.shape(first.outputs[0])
+    target, order = draft.shape(node.outputs[0]), order_of(inner, draft)
+    if source is None or merged is None or target is None or order is None:
+        return None
+    lead = len(source) - len(merged) + 1  # so many axes are one in between
+    if lead < 2 or len(merged) < 2 or order[0] != 0 or len(target) != len(source):
+        return None
+    if source[lead:] != merged[1:] or source[:lead] != target[:lead]:
+        return None
+    whole = [*range(lead), *(axis + lead - 1 for axis in order[1:])]
+    if target != tuple(source[axis] for axis in whole):
+        return None
+    if not (draft.is_only_use(inner.outputs[0]) and draft.is_only_use(first.outputs[0])):
+        return Refusal("another node reads a value in between")
+    return draft.call("Transpose", first.inputs[0], perm=whole)
+
+
 RULES = (
+    transpose_between_reshapes,
     transpose_of_transpose,
     transpose_of_ones,
     gemm_of_transpose,
