@@ -28,15 +28,24 @@ static inline float sx_scale(float y, int32_t n) {
     return y * sx_power_of_two(half) * sx_power_of_two(n - half);
 }
 
-/* x = n * ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. A NaN is returned; its n is 0. */
-static inline float sx_exp_reduce(float x, int32_t *n) {
-    float shifted = x * 0x1.715476p+0f + SX_ROUNDER;
-    float whole = shifted - SX_ROUNDER;
-    *n = x == x ? (int32_t)(sx_bits_f32(shifted) - sx_bits_f32(SX_ROUNDER)) : 0;
+/* x = n * ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. The low bits of `shifted` are those of n. */
+static inline float sx_exp_above(float x, float *shifted) {
+    *shifted = x * 0x1.715476p+0f + SX_ROUNDER;
+    float whole = *shifted - SX_ROUNDER;
     float rest = x - whole * SX_LN2_HIGH; /* exact: r without its last bits */
     float r = rest - whole * SX_LN2_LOW;
     return rest + (r * r * sx_poly_exp(r) - whole * SX_LN2_LOW);
 }
+
+/* The same, with n itself. A NaN is returned; its n is 0. */
+static inline float sx_exp_reduce(float x, int32_t *n) {
+    float shifted, above = sx_exp_above(x, &shifted);
+    *n = x == x ? (int32_t)(sx_bits_f32(shifted) - sx_bits_f32(SX_ROUNDER)) : 0;
+    return above;
+}
+
+/* 2^n for -126 <= n <= 127; `shifted` as above. Of a NaN it is any number. */
+static inline float sx_power_of_shifted(float shifted) { return sx_from_bits_f32((sx_bits_f32(shifted) + 127) << 23); }
 
 static inline float sx_exp_f32(float x) {
     /* Past these ends the result is infinite or zero; a NaN compares false and passes. */
@@ -49,14 +58,8 @@ static inline float sx_exp_f32(float x) {
 
 /* e^x for x <= 0, with 0 below e^-87: a weight of a softmax, where another weight is 1. */
 static inline float sx_exp_weight_f32(float x) {
-    float inside = sx_max_f32(x, -87.0f); /* a NaN passes, and is a NaN times whatever power it finds */
-    float shifted = inside * 0x1.715476p+0f + SX_ROUNDER;
-    float whole = shifted - SX_ROUNDER;
-    float power = sx_from_bits_f32((sx_bits_f32(shifted) + 127) << 23);
-    float rest = inside - whole * SX_LN2_HIGH;
-    float r = rest - whole * SX_LN2_LOW;
-    float above = rest + (r * r * sx_poly_exp(r) - whole * SX_LN2_LOW);
-    return x < -87.0f ? 0.0f : (1.0f + above) * power;
+    float shifted, above = sx_exp_above(sx_max_f32(x, -87.0f), &shifted); /* a NaN passes */
+    return x < -87.0f ? 0.0f : (1.0f + above) * sx_power_of_shifted(shifted);
 }
 
 /* e^x - 1 = 2^n * ((e^r - 1) + (1 - 2^-n)) */
@@ -112,7 +115,8 @@ static inline float sx_log1p_f32(float x) {
 static inline float sx_tanh_f32(float x) {
     float a = __builtin_fabsf(x), square = x * x;
     float small = a + a * square * sx_poly_tanh(square);
-    float large = 1.0f - 2.0f / (sx_exp_f32(2.0f * a) + 1.0f);
+    float shifted, above = sx_exp_above(a > 10.0f ? 20.0f : 2.0f * a, &shifted); /* 1 from here on */
+    float large = 1.0f - 2.0f / ((1.0f + above) * sx_power_of_shifted(shifted) + 1.0f);
     return __builtin_copysignf(a < 0.625f ? small : large, x);
 }
 
@@ -125,19 +129,19 @@ static inline float sx_erf_f32(float x) {
     return __builtin_copysignf(a < 0.92f ? small : large, x);
 }
 
-/* 1 / (1 + e^-x) = 2^-n / (2^-n + e^r) with -x = n * ln 2 + r: no term overflows, and what the
- * roundings of e^r and of the sum lost is put back by one step of Newton's. */
+/* 1 / (1 + t), or t / (1 + t) where x < 0, with t = e^-|x|. What the roundings of t and of the sum lost is put back by
+ * the first step of a series, where 1 - t / 2 is near enough to 1 / (1 + t). */
 static inline float sx_sigmoid_f32(float x) {
-    float inside = x > 20.0f ? 20.0f : x; /* 1 from here on */
-    inside = inside < -104.0f ? -104.0f : inside;
-    int32_t n;
-    float above = sx_exp_reduce(-inside, &n);
-    float e = 1.0f + above;
-    float scale = sx_power_of_two(n > 126 ? -126 : -n);
-    float sum = e + scale;
-    float lost = (above - (e - 1.0f)) + (scale > e ? e - (sum - scale) : scale - (sum - e));
-    float y = 1.0f / sum;
-    return sx_scale(y - y * (y * lost), -n);
+    float inside = -__builtin_fabsf(x);
+    inside = inside < -104.0f ? -104.0f : inside; /* a NaN passes */
+    float shifted, above = sx_exp_above(inside, &shifted);
+    int32_t n = (int32_t)(sx_bits_f32(shifted) - sx_bits_f32(SX_ROUNDER)), half = n >> 1;
+    uint32_t low = (uint32_t)(n - half) + 127, high = (uint32_t)half + 127;
+    float e = 1.0f + above, t = e * sx_from_bits_f32(low << 23) * sx_from_bits_f32(high << 23);
+    float sum = 1.0f + t, lost = t - (sum - 1.0f);
+    float lost_of_t = (above - (e - 1.0f)) * (1.0f - above);
+    float y = (x < 0.0f ? t : 1.0f) / sum;
+    return y - y * (lost - (x < 0.0f ? lost_of_t : 0.0f)) * (1.0f - 0.5f * t);
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */

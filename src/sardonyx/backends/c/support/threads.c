@@ -1,5 +1,8 @@
 /* The thread pool of the process: one job at a time, shared by its caller and the workers.
  *
+ * A job's chunks are cut into shares, one after the other. A thread begins with its own, the same at every job, and then
+ * helps with the others: what it read or wrote in one loop is still in its cache when the next one comes by.
+ *
  *     caller    take the pool, write the job, open seats, wake sleepers | claim chunks | close, wait
  *     worker    spin or sleep until there is a seat, sit down           | claim chunks | stand up
  *
@@ -32,6 +35,7 @@ enum {
     MOST_WORKERS = 1023,
     STACK = 1 << 20,
     PAUSES_A_LOOK = 32,   /* pauses between two looks at the clock */
+    MOST_SHARES = 16,     /* more threads than this begin two or more to a share */
     WAKES_AT_ONCE = 2,    /* a thread wakes two, each of these two more */
     COARSE_TICK = 10 * 1000 * 1000,
     PAUSE_AFTER = 50 * 1000 * 1000
@@ -55,12 +59,23 @@ struct job {
     sx_body body;
     void *arg;
     int64_t count, grain, chunks;
+    int32_t shares;
     uint32_t mode;
+};
+
+struct share {
+    _Alignas(LINE) int64_t next; /* its first chunk that nobody has claimed */
+};
+
+struct worker {
+    sx_pool *pool;
+    int32_t number; /* from 1: the caller is 0 */
+    pthread_t thread;
 };
 
 struct sx_pool {
     _Alignas(LINE) uint32_t state;
-    _Alignas(LINE) int64_t next;   /* the first chunk that nobody has claimed */
+    struct share shares[MOST_SHARES];
     _Alignas(LINE) struct job job;
     _Alignas(LINE) uint32_t taken; /* by a caller */
     uint32_t finished;             /* what a WAITING caller sleeps on */
@@ -68,7 +83,7 @@ struct sx_pool {
     int32_t limit;                 /* workers that there may be */
     int32_t workers;               /* workers that there are; -1 before the first job */
     int64_t spin;
-    pthread_t *threads;
+    struct worker *staff;
     sx_pool *neighbour;            /* the next pool of the process */
 };
 
@@ -222,14 +237,30 @@ static void wake_sleepers(sx_pool *pool, uint32_t state) {
 
 /* ---- work ---- */
 
-static void claim_chunks(const struct job *job, int64_t *next) {
-    for (;;) {
+/* The first chunk of a share, and with it the end of the one before. */
+static int64_t first_of(const struct job *job, int32_t share) {
+    return job->chunks / job->shares * share + job->chunks % job->shares * share / job->shares;
+}
+
+static int claim_share(const struct job *job, int64_t *next, int64_t end) {
+    while (__atomic_load_n(next, __ATOMIC_RELAXED) < end) {
         int64_t chunk = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
-        if (chunk >= job->chunks || must_stop(job->run))
-            return;
+        if (chunk >= end)
+            return 1;
+        if (must_stop(job->run))
+            return 0;
         int64_t begin = chunk * job->grain;
         int64_t left = job->count - begin;
         job->body(job->arg, begin, begin + (left < job->grain ? left : job->grain));
+    }
+    return 1;
+}
+
+static void claim_chunks(const struct job *job, struct share *shares, int32_t number) {
+    for (int32_t i = 0; i < job->shares; i++) {
+        int32_t share = (number + i) % job->shares;
+        if (!claim_share(job, &shares[share].next, first_of(job, share + 1)))
+            return;
     }
 }
 
@@ -269,7 +300,8 @@ static void stand_up(sx_pool *pool) {
 }
 
 static void *work(void *arg) {
-    sx_pool *pool = arg;
+    const struct worker *self = arg;
+    sx_pool *pool = self->pool;
 #if defined(__linux__)
     pthread_setname_np(pthread_self(), "sardonyx");
 #elif defined(__APPLE__)
@@ -286,7 +318,7 @@ static void *work(void *arg) {
         wake_sleepers(pool, seated);
         if (mode != pool->job.mode)
             set_mode(mode = pool->job.mode);
-        claim_chunks(&pool->job, &pool->next);
+        claim_chunks(&pool->job, pool->shares, self->number);
         stand_up(pool);
     }
 }
@@ -321,9 +353,13 @@ static void start_workers(sx_pool *pool) {
     pthread_attr_setstacksize(&attributes, STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* a thread is born with the mask of its maker */
-    while (pool->workers < pool->limit &&
-           pthread_create(&pool->threads[pool->workers], &attributes, work, pool) == 0)
+    while (pool->workers < pool->limit) {
+        struct worker *next = &pool->staff[pool->workers];
+        *next = (struct worker){.pool = pool, .number = pool->workers + 1};
+        if (pthread_create(&next->thread, &attributes, work, next) != 0)
+            break;
         pool->workers++;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
 }
@@ -342,12 +378,12 @@ void sx_parallel(sx_run *run, int64_t count, int64_t grain, sx_body body, void *
         return;
     if (grain < 1)
         grain = 1;
-    struct job job = {run, body, arg, count, grain, count / grain + (count % grain != 0), 0};
+    struct job job = {run, body, arg, count, grain, count / grain + (count % grain != 0), 1, 0};
     sx_pool *pool = run->pool;
     int64_t helpers = run->threads < job.chunks ? run->threads - 1 : job.chunks - 1;
     if (helpers < 1 || pool == NULL || pool->limit == 0 || !take(pool)) {
         int64_t next = 0;
-        claim_chunks(&job, &next);
+        claim_share(&job, &next, job.chunks);
         return;
     }
     if (pool->workers < 0)
@@ -355,12 +391,14 @@ void sx_parallel(sx_run *run, int64_t count, int64_t grain, sx_body body, void *
     if (helpers > pool->workers)
         helpers = pool->workers;
     job.mode = get_mode();
+    job.shares = (int32_t)(helpers < MOST_SHARES ? helpers + 1 : MOST_SHARES);
     pool->job = job;
-    __atomic_store_n(&pool->next, 0, __ATOMIC_RELAXED);
+    for (int32_t share = 0; share < job.shares; share++)
+        __atomic_store_n(&pool->shares[share].next, first_of(&job, share), __ATOMIC_RELAXED);
     uint32_t open = (uint32_t)helpers * SEAT;
     __atomic_store_n(&pool->state, open, __ATOMIC_SEQ_CST);
     wake_sleepers(pool, open);
-    claim_chunks(&pool->job, &pool->next);
+    claim_chunks(&pool->job, pool->shares, 0);
     await_workers(pool);
     give_back(pool);
 }
@@ -414,8 +452,8 @@ sx_pool *sx_pool_create(int32_t threads, int64_t spin) {
         return NULL;
     sx_pool *pool = memory;
     *pool = (sx_pool){.limit = limit, .spin = spin};
-    pool->threads = calloc((size_t)limit + 1, sizeof *pool->threads);
-    if (pool->threads == NULL) {
+    pool->staff = calloc((size_t)limit + 1, sizeof *pool->staff);
+    if (pool->staff == NULL) {
         free(pool);
         return NULL;
     }
@@ -433,13 +471,13 @@ void sx_pool_destroy(sx_pool *pool) {
     __atomic_fetch_or(&pool->state, QUIT, __ATOMIC_SEQ_CST);
     wake(&pool->state, MOST_WORKERS);
     for (int32_t i = 0; i < pool->workers; i++)
-        pthread_join(pool->threads[i], NULL);
+        pthread_join(pool->staff[i].thread, NULL);
     lock_pools();
     sx_pool **link = &first_pool;
     while (*link != pool)
         link = &(*link)->neighbour;
     *link = pool->neighbour;
     unlock_pools();
-    free(pool->threads);
+    free(pool->staff);
     free(pool);
 }
