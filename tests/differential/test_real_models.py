@@ -16,7 +16,6 @@ from benchmarks.real_models import RealModel, answer, download_command, real_mod
 MODELS = real_models()
 RANK = "the rank of a value is not known before it runs"
 LEFT_TO_THE_REFERENCE = {
-    "nani_onehot_strings": "elements of type string have no native code",
     "iclabel_eeg": RANK,
     "aecmos": RANK,
     "plcmos_v2": RANK,

@@ -23,7 +23,7 @@ from sardonyx.ops.schema import find_schema
 from sardonyx.passes.functions import schema_body
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
-__all__ = ["Expanded", "expand", "nodes_of_model"]
+__all__ = ["Expanded", "Texts", "expand", "nodes_of_model"]
 
 FunctionKey: TypeAlias = tuple[str, str, str]
 
@@ -34,17 +34,34 @@ STAGES = 4  # operators that are defined by operators that are defined by others
 
 
 @dataclass(frozen=True)
+class Texts:
+    """Strings that have become numbers (`texts.number_texts`).
+
+    Attributes:
+        known: by their numbers, the strings of the model.
+        values: those that are numbers now.
+        nodes: those that make or read them.
+    """
+
+    known: tuple[str, ...]
+    values: frozenset[ir.Value]
+    nodes: frozenset[ir.Node]
+
+
+@dataclass(frozen=True)
 class Expanded:
     """A model to plan.
 
     Attributes:
         shapes: of its values.
         origins: for its nodes, those of the given model: of a call and of what is inside of the function.
+        texts: what has become of its strings; None where they are as they were.
     """
 
     model: ir.Model
     shapes: Shapes
     origins: Mapping[ir.Node, tuple[ir.Node, ...]]
+    texts: Texts | None = None
 
 
 def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from sardonyx.model.strings import strings_of
 from sardonyx.ops.lowering import DTYPES
 from sardonyx.plan.flow import Bind, Control, Go, Label, Region, Turn
 from sardonyx.plan.graph import Array, Graph, Work
@@ -273,7 +274,9 @@ class _Assembly:
             if value in self.graph.constants:
                 self._constant(value, self.graph.constants[value])
             elif value.const_value is not None:
-                self._constant(value, value.const_value.numpy())
+                stored = value.const_value
+                text = stored.dtype == ir.DataType.STRING
+                self._constant(value, strings_of(stored) if text else stored.numpy())
             else:
                 self.add(value, Place("slot", len(self.spans)))
                 self.spans.append([len(self.steps), len(self.steps)])

@@ -7,12 +7,13 @@ the rest is grouped anew; a value that turns out to need bytes gets them likewis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.lowering import Convolution, Counted, NotNative, Product, TransposedConvolution
+from sardonyx.passes.expand import Texts as NumberedTexts
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble
@@ -35,7 +36,7 @@ from sardonyx.plan.graph import (
 )
 from sardonyx.plan.group import Group, Grouping, group_nodes
 from sardonyx.plan.layout import choose_orders
-from sardonyx.plan.plan import Order, Plan, PlannedNode
+from sardonyx.plan.plan import Order, Plan, PlannedNode, Texts
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, Writer, Written, value_of, write_group
@@ -57,20 +58,26 @@ class Planned:
 
 
 def make_plan(
-    model: ir.Model, shapes: Shapes, fold: Fold | None = None, target: Target | None = None
+    model: ir.Model,
+    shapes: Shapes,
+    fold: Fold | None = None,
+    target: Target | None = None,
+    texts: NumberedTexts | None = None,
 ) -> Planned:
     """Plan a model. Every node is in the plan's `nodes`, with the reason for where it runs.
 
     Args:
         target: what the backend has; without one, every kernel is plain loops.
         fold: computes a node whose inputs are all constants; None from it leaves the node to the run.
+        texts: what has become of the model's strings.
     """
     constants = find_constants(model, shapes, fold)
     shapes, definitions = name_sizes(shapes)
     numbers = {node: number for number, node in enumerate(nodes_of(model))}
     flow = flatten(model, shapes, constants, numbers)
     try:
-        return _plan_rounds(model, shapes, constants, definitions, flow, target)
+        made = _plan_rounds(model, shapes, constants, definitions, flow, target)
+        return made if texts is None else replace(made, plan=_with_texts(made.plan, model, texts))
     finally:
         flow.release()
 
@@ -199,6 +206,22 @@ def _write_one(
         if written is not None:
             return written
     return write_group(graph, group, stored, orders)
+
+
+def _with_texts(plan: Plan, model: ir.Model, texts: NumberedTexts) -> Plan:
+    """The plan that says which of its numbers are strings."""
+    inputs = [value for value in model.graph.inputs if value.const_value is None]
+    borders = (
+        tuple(number for number, value in enumerate(values) if value in texts.values)
+        for values in (inputs, model.graph.outputs)
+    )
+    nodes = tuple(
+        replace(one, reason=f"{one.reason}, with numbers for strings")
+        if node in texts.nodes
+        else one
+        for node, one in zip(nodes_of(model), plan.nodes, strict=True)
+    )
+    return replace(plan, nodes=nodes, texts=Texts(texts.known, *borders))
 
 
 def _nodes(model: ir.Model, graph: Graph) -> tuple[PlannedNode, ...]:

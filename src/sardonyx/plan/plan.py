@@ -45,6 +45,7 @@ __all__ = [
     "Slot",
     "Step",
     "Tensor",
+    "Texts",
 ]
 
 BYTES: dict[Dtype, int] = {
@@ -416,6 +417,20 @@ class PlannedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """Strings that the plan has as numbers, of type i64.
+
+    Attributes:
+        known: by their numbers, the strings of the model; others get numbers behind these when a run meets them.
+        inputs, outputs: which of the plan's are strings for the caller.
+    """
+
+    known: tuple[str, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     inputs: tuple[int, ...]  # numbers of tensors, in the model's order
     outputs: tuple[int, ...]
@@ -427,3 +442,4 @@ class Plan:
     steps: tuple[AnyStep, ...]
     nodes: tuple[PlannedNode, ...]  # those of the main graph, then those of its subgraphs
     definitions: tuple[tuple[str, Size], ...] = ()  # symbols that stand for long sizes
+    texts: Texts | None = None

@@ -20,6 +20,7 @@ from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.model.opset import normal_domain
 from sardonyx.options import read_environment
+from sardonyx.passes.expand import Texts
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.choice import expected_sizes
 from sardonyx.plan.graph import Array
@@ -61,6 +62,7 @@ def plan_native(
     shapes: Shapes,
     choosing: Choosing | None = None,
     progress: Callable[[int, int], None] | None = None,
+    texts: Texts | None = None,
 ) -> Planned:
     """The plan for the CPU that this process runs on; what is measured is compiled, the model is not."""
     choosing = choosing or Choosing(usable_cores())
@@ -69,7 +71,8 @@ def plan_native(
     usual = replace(target_of(isa_of(cpu)), sizes=sizes, precision=choosing.precision)
 
     def make(timings: Timings) -> Planned:
-        return make_plan(model, shapes, partial(fold_node, model), replace(usual, timings=timings))
+        target = replace(usual, timings=timings)
+        return make_plan(model, shapes, partial(fold_node, model), target, texts)
 
     try:
         toolchain, cache = find_toolchain(environment), default_cache(environment)
@@ -99,6 +102,7 @@ def compile_native(
     shapes: Shapes,
     choosing: Choosing | None = None,
     *,
+    texts: Texts | None = None,
     progress: Callable[[int, int], None] | None = None,
     instruments: Instruments | None = None,
 ) -> NativeModel:
@@ -106,6 +110,7 @@ def compile_native(
 
     Args:
         choosing: how kernels are chosen; by default for as many threads as there are usable cores.
+        texts: what has become of the model's strings.
         instruments: only tools have any; every constant is in a block of memory of its own then.
 
     Raises:
@@ -118,7 +123,7 @@ def compile_native(
     isa = isa_of(cpu)
     choosing = choosing or Choosing(usable_cores())
     threads = choosing.threads
-    planned = plan_native(model, shapes, choosing, progress)
+    planned = plan_native(model, shapes, choosing, progress, texts)
     plan = planned.plan
     flags = () if instruments is None else instruments.flags
     units = [Unit(name, text, flags) for name, text in emit(plan, isa).units.items()]

@@ -41,6 +41,7 @@ from sardonyx.plan.plan import (
 )
 from sardonyx.runtime.abi import CANCELLED, DEADLINE, PAUSED, Run
 from sardonyx.runtime.phases import Phase, phases_of
+from sardonyx.runtime.texts import TextTable
 from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
 from sardonyx.sizes import Size, evaluate, symbols
@@ -136,6 +137,7 @@ class NativeModel:
         self._bound_by = _bound_by(plan, self._symbols)
         self._fixed_outputs = tuple(plan.tensors[n].place.kind for n in plan.outputs)
         self._pointers = _pointer_template(plan, self.constants)
+        self.texts = None if plan.texts is None else TextTable(plan.texts)
 
     # One run
 
@@ -145,9 +147,12 @@ class NativeModel:
         Args:
             trace: is told when each step began and ended.
         """
-        memory = self._take()
+        memory, met = self._take(), dict[str, int]()
         try:
-            return memory.go(inputs, guard, trace)
+            if self.texts is None:
+                return memory.go(inputs, guard, trace)
+            numbers = self.texts.number_all(inputs, met)
+            return self.texts.spell(memory.go(numbers, guard, trace), met)
         finally:
             memory.forget()
             with self._lock:

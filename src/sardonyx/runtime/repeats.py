@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.backends.values import Value
 from sardonyx.runtime.abi import PAUSED, Again, Run
 from sardonyx.runtime.addresses import address_of
 from sardonyx.runtime.native import Array, Layout, NativeModel
 from sardonyx.runtime.ports import Port
+from sardonyx.runtime.texts import TextTable
 
 __all__ = ["Repeats"]
 
@@ -39,6 +41,7 @@ class Repeats:
             if port.dtype is not None
         )
         self._outputs = native.plan.outputs
+        self._texts = native.texts
         self._known: dict[Shapes, _Calls] = {}
 
     @staticmethod
@@ -55,10 +58,12 @@ class Repeats:
             layout = self._native.layout_for(shapes)
             self._known[shapes] = _Calls(self._native, layout, shapes)
 
-    def run(self, feeds: Mapping[str, Any]) -> list[Array] | None:
+    def run(self, feeds: Mapping[str, Any]) -> list[Value] | None:
         """The outputs, or None where the long way must be taken."""
         if len(feeds) != len(self._inputs):
             return None
+        if self._texts is not None:
+            return self._run_texts(self._texts, feeds)
         arrays = []
         for name, dtype, _ in self._inputs:
             array = feeds.get(name)
@@ -67,6 +72,26 @@ class Repeats:
             arrays.append(array)
         calls = self._known.get(tuple([array.shape for array in arrays]))
         return None if calls is None else calls.run(arrays, self._inputs, self._outputs)
+
+    def _run_texts(self, texts: TextTable, feeds: Mapping[str, Any]) -> list[Value] | None:
+        """The same where strings come in or go out."""
+        arrays, met = [], dict[str, int]()
+        for position, (name, dtype, _) in enumerate(self._inputs):
+            array = feeds.get(name)
+            if type(array) is not np.ndarray:
+                return None
+            if position in texts.inputs:
+                numbers = texts.number_checked(array, met)
+                if numbers is None:
+                    return None
+                array = numbers
+            elif array.dtype != dtype or not array.flags.carray:
+                return None
+            arrays.append(array)
+        calls = self._known.get(tuple([array.shape for array in arrays]))
+        if calls is None:
+            return None
+        return texts.spell(calls.run(arrays, self._inputs, self._outputs), met)
 
 
 class _Calls:
@@ -80,7 +105,7 @@ class _Calls:
 
     def run(
         self, arrays: Sequence[Array], inputs: Sequence[tuple[str, Any, int]], wanted: Sequence[int]
-    ) -> list[Array]:
+    ) -> list[Value]:
         try:
             frame = self._free.pop()
         except IndexError:

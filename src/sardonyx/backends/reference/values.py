@@ -12,15 +12,14 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends.values import Array, SparseTensor, Value
-from sardonyx.errors import StructureError
 from sardonyx.model.carried.sparse import SparseTensor as StoredSparse
+from sardonyx.model.strings import strings_of
 
 __all__ = [
     "Array",
     "SparseTensor",
     "Value",
     "byte_count",
-    "decode_strings",
     "element_bytes",
     "freeze",
     "normalize",
@@ -99,29 +98,9 @@ def tensor_array(tensor: ir.TensorProtocol) -> Array:
     Except where the file's layout puts them at an odd address: numpy would copy those at every use, and
     may sum them in another order than aligned ones.
     """
-    array = tensor.numpy()
+    array = strings_of(tensor) if tensor.dtype == ir.DataType.STRING else tensor.numpy()
     if not array.flags.aligned:
         array = array.copy()
-    if tensor.dtype == ir.DataType.STRING:
-        array = decode_strings(array.astype(object), f"tensor {tensor.name!r}")
     view = array.view()
     view.setflags(write=False)
     return view
-
-
-def decode_strings(array: Array, where: str) -> Array:
-    """Bytes to str; the standard's strings are UTF-8."""
-    decoded = np.empty(array.shape, dtype=object)
-    try:
-        decoded.reshape(-1)[:] = [
-            item.decode("utf-8") if isinstance(item, bytes) else str(item)
-            for item in array.reshape(-1)
-        ]
-    except UnicodeDecodeError as error:
-        raise StructureError(
-            f"a string is not UTF-8 ({error.reason} at byte {error.start})",
-            where=where,
-            value=error.object,
-            hint="Export the model again with UTF-8 strings.",
-        ) from error
-    return decoded
