@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test gate format conformance sanitize clean
+.PHONY: demo test gate format conformance fuzz-optimizer sanitize clean
 
 demo: $(VENV)/.core
 	$(BIN)/sardonyx demo
@@ -27,6 +27,10 @@ format: $(VENV)/.dev
 # Writes docs/conformance.md anew.
 conformance: $(VENV)/.dev
 	$(BIN)/sardonyx conformance --markdown docs/conformance.md
+
+# 100,000 generated graphs through the optimizer. Half an hour on two cores.
+fuzz-optimizer: $(VENV)/.dev
+	$(BIN)/python tools/fuzz_optimizer.py --graphs 100000
 
 # Generated code under gcc's sanitizers: the official cases, and the standard models with 8 threads. An hour.
 sanitize: $(VENV)/.dev

@@ -28,6 +28,8 @@ def merge_equal_nodes(engine: Engine) -> None:
             if key is None or node.graph is not graph:
                 continue
             first = seen.setdefault(key, node)
+            if first.graph is not graph:  # a merge after it took it away
+                first = seen[key] = node
             if first is not node and not _both_given_out(first, node):
                 about = "Two nodes that compute the same become one."
                 engine.replace("equal-nodes", about, node, list(first.outputs))

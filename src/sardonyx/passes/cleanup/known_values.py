@@ -29,6 +29,9 @@ def merge_known_values(engine: Engine) -> None:
             if key is None:
                 continue
             first = first_of.setdefault(key, value)
+            maker = first.producer()
+            if maker is None or maker.graph is not graph:  # a merge after it took it away
+                first = first_of[key] = value
             if first is not value and not value.is_graph_output():
                 engine.replace("known-value", _ABOUT, node, [first])
 

@@ -21,7 +21,7 @@ import onnx_ir as ir
 if TYPE_CHECKING:
     from sardonyx.passes.rewriting.draft import Draft
 
-__all__ = ["EXACT", "ROUNDED", "Bound", "Outcome", "Refusal", "Rule", "RuleBody", "rule"]
+__all__ = ["EQUAL", "EXACT", "ROUNDED", "Bound", "Outcome", "Refusal", "Rule", "RuleBody", "rule"]
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,25 @@ class Bound:
     """How far an answer may move.
 
     Attributes:
-        steps: of rounding, relative to the largest term of what was computed; 0 is the same bits.
+        steps: of rounding, relative to the largest term of what was computed; 0 is the same number.
+        zeros: whether a zero may change its sign, where the standard does not say which one it is.
     """
 
     steps: float = 0.0
+    zeros: bool = False
 
     @property
     def is_exact(self) -> bool:
         return self.steps == 0
 
     def __str__(self) -> str:
-        return "the same bits" if self.is_exact else f"{self.steps:g} roundings"
+        if self.is_exact:
+            return "the same numbers, but for the sign of a zero" if self.zeros else "the same bits"
+        return f"{self.steps:g} roundings"
 
 
 EXACT = Bound()
+EQUAL = Bound(zeros=True)
 ROUNDED = Bound(8.0)  # the same sums and products, rounded at other places
 
 Outcome: TypeAlias = "ir.Value | Sequence[ir.Value | None] | Refusal | None"

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from sardonyx.ops.facts import DISCRETE
 from sardonyx.passes.rewriting.draft import Draft
-from sardonyx.passes.rewriting.rule import Outcome, Refusal, rule
+from sardonyx.passes.rewriting.rule import EQUAL, Outcome, Refusal, rule
 
 __all__ = ["RULES"]
 
@@ -81,7 +81,7 @@ def annihilated(node: ir.Node, draft: Draft) -> Outcome:
     return None
 
 
-@rule("Relu", "Clip")
+@rule("Relu", "Clip", bound=EQUAL)
 def clip_of_clip(node: ir.Node, draft: Draft) -> Outcome:
     """Relu and Clip in a row are one Clip."""
     inner = draft.made_by(node.inputs[0], "Relu", "Clip")

@@ -51,9 +51,13 @@ def gemm_factors(node: ir.Node, draft: Draft) -> Outcome:
     weight = draft.constant(node.inputs[1])
     has_bias = len(node.inputs) > 2 and node.inputs[2] is not None
     bias = draft.constant(node.inputs[2]) if has_bias else None
-    if (alpha != 1 and weight is None) or (beta != 1 and has_bias and bias is None):
+    if (alpha != 1 and weight is None) or (beta not in (0, 1) and has_bias and bias is None):
         return None
     inputs = list(node.inputs)
+    if beta == 0 and has_bias:  # 0 times the bias is nothing, whatever the bias is
+        if draft.opset < 11:
+            return Refusal("before opset 11, Gemm needs a bias")
+        inputs, bias = inputs[:2], None
     for index, factor, array in ((1, alpha, weight), (2, beta, bias)):
         if factor == 1 or array is None:
             continue

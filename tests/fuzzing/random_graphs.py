@@ -1,0 +1,431 @@
+"""Graphs made from a seed: operators that the optimizer has rules for, in every neighbourhood.
+
+model = random_model(7)          # the same for the same seed
+feeds = random_feeds(model, 7)   # with NaN, infinities and signed zeros among the numbers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+__all__ = ["random_feeds", "random_model"]
+
+OPSETS = (11, 13, 17, 18, 20, 21, 23)
+HOSTILE = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-42, 1e30, -1.0, 1.0)
+
+
+class Maker:
+    """A graph that grows node by node; every value has a known rank, its sizes may be symbols."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.opset = int(self.random.choice(OPSETS))
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.values: list[tuple[str, tuple[int, ...]]] = []  # floats, with the sizes of this run
+        self.inputs: list[tuple[str, tuple[int, ...], tuple[int | str, ...]]] = []
+        self.count = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def chance(self, part: float) -> bool:
+        return bool(self.random.random() < part)
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[int(self.random.integers(len(choices)))]
+
+    def constant(self, array: np.ndarray[Any, Any]) -> str:
+        name = self.name()
+        if self.chance(0.3):
+            self.nodes.append(
+                helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+            )
+        else:
+            self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def ints(self, *numbers: int) -> str:
+        return self.constant(np.array(numbers, dtype=np.int64))
+
+    def floats(self, *shape: int) -> str:
+        kind = self.random.random()
+        if kind < 0.15:
+            array = np.full(shape, self.pick(0.0, -0.0, 1.0, 2.0, 0.5, 6.0, 3.0, np.inf, np.nan))
+        else:
+            array = self.random.normal(size=shape)
+        return self.constant(array.astype(np.float32))
+
+    def call(self, op: str, inputs: list[str], shape: tuple[int, ...], **attributes: Any) -> str:
+        name = self.name()
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        if op not in ("Shape", "Gather_shape"):
+            self.values.append((name, shape))
+        return name
+
+    def any_value(self, rank: int | None = None) -> tuple[str, tuple[int, ...]] | None:
+        found = [v for v in self.values[-8:] if rank is None or len(v[1]) == rank]
+        return found[int(self.random.integers(len(found)))] if found else None
+
+    # Reading a shape at run time, as exporters do
+
+    def size_of(self, value: str, axis: int) -> str:
+        shape, one = self.name(), self.name()
+        self.nodes.append(helper.make_node("Shape", [value], [shape]))
+        self.nodes.append(helper.make_node("Gather", [shape, self.ints(axis)], [one], axis=0))
+        return one
+
+    def shape_vector(self, value: str, shape: tuple[int, ...], target: list[int | None]) -> str:
+        """A shape put together from sizes of a value (None: the same as its axis) and numbers."""
+        parts = [
+            self.size_of(value, axis) if size is None else self.ints(size)
+            for axis, size in enumerate(target)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        name = self.name()
+        self.nodes.append(helper.make_node("Concat", parts, [name], axis=0))
+        return name
+
+
+Step = Callable[[Maker, str, tuple[int, ...]], None]
+
+
+def unary(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    op = make.pick(
+        *("Relu", "Relu", "Neg", "Neg", "Abs", "Sigmoid", "Tanh", "Erf", "Floor", "Ceil", "Round"),
+        *("Sign", "Identity", "Identity", "Exp", "Sqrt", "Reciprocal", "Softplus", "HardSigmoid"),
+    )
+    for _ in range(make.pick(1, 1, 2)):
+        x = make.call(op, [x], shape)
+
+
+def constant_operand(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    op = make.pick("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min")
+    rank = len(shape)
+    sizes = [size if make.chance(0.4) else 1 for size in shape]
+    cut = make.pick(0, 0, *range(rank + 1))
+    other = make.floats(*sizes[cut:])
+    pair = [x, other] if make.chance(0.7) else [other, x]
+    y = make.call(op, pair, shape)
+    if make.chance(0.4):
+        make.call(make.pick("Add", "Mul"), [y, make.floats(*sizes[cut:])], shape)
+
+
+def two_values(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    found = [v for v in make.values if v[1] == shape]
+    other = make.pick(*found)[0] if found else x
+    make.call(make.pick("Add", "Mul", "Sub", "Div", "Max", "Min"), [x, other], shape)
+
+
+def clip(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    for _ in range(make.pick(1, 2)):
+        low, high = sorted(make.random.normal(size=2) * 2)
+        low, high = make.pick((low, high), (0.0, 6.0), (0.0, high), (low, np.inf), (-np.inf, high))
+        ends = [make.constant(np.array(v, dtype=np.float32)) for v in (low, high)]
+        x = make.call("Clip", [x, *ends[: make.pick(2, 2, 1)]], shape)
+    if make.chance(0.5):
+        make.call("Relu", [x], shape)
+
+
+def transpose(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if not shape:
+        return
+    order = [int(axis) for axis in make.random.permutation(len(shape))]
+    moved = tuple(shape[axis] for axis in order)
+    y = make.call("Transpose", [x], moved, perm=order)
+    if make.chance(0.4):
+        y = make.call(make.pick("Relu", "Sigmoid", "Neg"), [y], moved)
+    if make.chance(0.6):
+        back = [int(axis) for axis in np.argsort(order)]
+        make.call("Transpose", [y], shape, perm=back)
+
+
+def reshape(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    total = int(np.prod(shape))
+    kind = make.pick("flat", "keep", "merge", "same", "split", "view")
+    if kind == "flat":
+        make.call("Reshape", [x, make.ints(-1)], (total,))
+    elif kind == "same":
+        target = make.shape_vector(x, shape, [None] * len(shape)) if shape else make.ints()
+        make.call("Reshape", [x, target], shape)
+    elif kind == "keep" and len(shape) >= 2:
+        rest = int(np.prod(shape[1:]))
+        make.call("Reshape", [x, make.shape_vector(x, shape, [None, rest])], (shape[0], rest))
+    elif kind == "merge" and len(shape) >= 3:
+        y = make.call("Reshape", [x, make.ints(0, -1)], (shape[0], total // max(1, shape[0])))
+        make.call("Reshape", [y, make.shape_vector(x, shape, [None] * len(shape))], shape)
+    elif kind == "split" and shape:
+        make.call("Reshape", [x, make.ints(0, 1, *[0] * 0, -1)], _split(shape)) if len(
+            shape
+        ) > 1 and shape[0] else None
+    else:
+        y = make.call("Flatten", [x], _flat(shape, 1), axis=1) if shape else x
+        del y
+
+
+def _flat(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))
+
+
+def _split(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[0], 1, int(np.prod(shape[1:]))
+
+
+def squeeze(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    axis = int(make.random.integers(len(shape) + 1))
+    wide = (*shape[:axis], 1, *shape[axis:])
+    if make.opset >= 13:
+        y = make.call("Unsqueeze", [x, make.ints(axis)], wide)
+        if make.chance(0.7):
+            make.call("Squeeze", [y, make.ints(axis - len(wide))], shape)
+    else:
+        y = make.call("Unsqueeze", [x], wide, axes=[axis])
+        if make.chance(0.7):
+            make.call("Squeeze", [y], shape, axes=[axis])
+
+
+def expand(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    y = (
+        make.call("Expand", [x, make.shape_vector(x, shape, [None] * len(shape))], shape)
+        if shape
+        else x
+    )
+    make.call(make.pick("Add", "Mul"), [y, make.floats(*shape[-1:])], shape)
+
+
+def cast(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    middle = make.pick(TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.FLOAT16)
+    name = make.name()
+    make.nodes.append(helper.make_node("Cast", [x], [name], to=middle))
+    make.call("Cast", [name], shape, to=TensorProto.FLOAT)
+
+
+def part(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    if not axes:
+        return
+    axis = make.pick(*axes)
+    size = shape[axis]
+    kind = make.pick("slice", "split", "gather", "all")
+    if kind == "split" and size % 2 == 0:
+        names = [make.name(), make.name()]
+        half = (*shape[:axis], size // 2, *shape[axis + 1 :])
+        extra = {"num_outputs": 2} if make.opset >= 18 else {}
+        make.nodes.append(helper.make_node("Split", [x], names, axis=axis, **extra))
+        make.values += [(name, half) for name in names]
+        if make.chance(0.5):
+            make.call("Concat", names, shape, axis=axis)
+    elif kind == "gather":
+        index = make.constant(np.array(make.pick(0, -1, size - 1), dtype=np.int64))
+        make.call("Gather", [x, index], (*shape[:axis], *shape[axis + 1 :]), axis=axis)
+    else:
+        begin = 0 if kind == "all" else int(make.random.integers(size))
+        end = 2**62 if kind == "all" else int(make.random.integers(begin, size)) + 1
+        step = make.pick(1, 1, 2)
+        length = len(range(*slice(begin, end, step).indices(size)))
+        numbers = [make.ints(number) for number in (begin, end, axis, step)]
+        make.call("Slice", [x, *numbers], (*shape[:axis], length, *shape[axis + 1 :]))
+
+
+def concat(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if not shape:
+        return
+    axis = int(make.random.integers(len(shape)))
+    count = make.pick(1, 2, 2, 3)
+    target = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+    make.call("Concat", [x] * count, target, axis=axis)
+
+
+def product(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2:
+        return
+    inner, outer = shape[-1], make.pick(1, 3, 4)
+    y = make.call("MatMul", [x, make.floats(inner, outer)], (*shape[:-1], outer))
+    if make.chance(0.7):
+        bias = make.floats(*make.pick((outer,), (1,), (1, outer)))
+        pair = [y, bias] if make.chance(0.6) else [bias, y]
+        make.call("Add", pair, (*shape[:-1], outer))
+
+
+def gemm(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        return
+    outer = make.pick(1, 4)
+    side = make.pick(0, 1)
+    weight = make.floats(*((outer, shape[1]) if side else (shape[1], outer)))
+    value = x
+    transposed = make.pick(0, 1)
+    if transposed:
+        value = make.call("Transpose", [x], (shape[1], shape[0]), perm=[1, 0])
+    extra = {"alpha": make.pick(1.0, 0.5), "beta": make.pick(1.0, 2.0, 0.0)}
+    bias = [make.floats(*make.pick((outer,), (1, outer)))] if make.chance(0.7) else []
+    flags = {"transA": transposed, "transB": side}
+    make.call("Gemm", [value, weight, *bias], (shape[0], outer), **flags, **extra)
+
+
+def convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 4 or min(shape) < 1:
+        return
+    n, c, h, w = shape
+    out = make.pick(1, 2, 4)
+    if make.chance(0.4):
+        pads = [0, 0, make.pick(0, 1), 1, 0, 0, 0, make.pick(0, 1)]
+        fill = [make.constant(np.array(make.pick(0.0, 0.0, 1.0), dtype=np.float32))]
+        h, w = h + pads[2] + pads[6], w + pads[3] + pads[7]
+        x = make.call("Pad", [x, make.ints(*pads), *fill], (n, c, h, w))
+    k = 1 if min(h, w) < 2 else make.pick(1, 2)
+    bias = [make.floats(out)] if make.chance(0.5) else []
+    target = (n, out, h - k + 1, w - k + 1)
+    y = make.call("Conv", [x, make.floats(out, c, k, k), *bias], target)
+    follow = make.pick("none", "norm", "norm", "mul", "add", "div")
+    if follow == "norm":
+        parts = [make.floats(out), make.floats(out), make.floats(out)]
+        variance = make.constant(make.random.uniform(0.1, 2, size=out).astype(np.float32))
+        y = make.call("BatchNormalization", [y, *parts, variance], target)
+    elif follow != "none":
+        array = make.floats(*make.pick((out, 1, 1), (1, out, 1, 1), (1,), ()))
+        y = make.call(follow.capitalize(), [y, array], target)
+    if make.chance(0.4):
+        make.call("Relu", [y], target)
+
+
+def reduce(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if not shape:
+        return
+    axis = int(make.random.integers(len(shape)))
+    keep = make.pick(0, 1)
+    op = make.pick("ReduceMean", "ReduceMax", "ReduceSum")
+    target = (*shape[:axis], *([1] if keep else []), *shape[axis + 1 :])
+    if shape[axis] == 0 and op == "ReduceMax":
+        return
+    inputs, extra = [x], {}
+    if make.opset >= 18 or (op == "ReduceSum" and make.opset >= 13):
+        inputs.append(make.ints(axis))
+    else:
+        extra = {"axes": [axis]}
+    make.call(op, inputs, target, keepdims=keep, **extra)
+
+
+def gelu(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    number = lambda v: make.constant(np.array(v, dtype=np.float32))  # noqa: E731
+    y = make.call("Div", [x, number(np.sqrt(2))], shape)
+    y = make.call("Add", [make.call("Erf", [y], shape), number(1.0)], shape)
+    y = make.call("Mul", [x, y], shape)
+    make.call("Mul", [y, number(0.5)], shape)
+
+
+def layer_norm(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if not shape or shape[-1] == 0:
+        return
+    number = lambda v: make.constant(np.array(v, dtype=np.float32))  # noqa: E731
+    narrow = (*shape[:-1], 1)
+
+    def mean(value: str) -> str:
+        if make.opset >= 18:
+            return make.call("ReduceMean", [value, make.ints(-1)], narrow)
+        return make.call("ReduceMean", [value], narrow, axes=[-1])
+
+    centered = make.call("Sub", [x, mean(x)], shape)
+    variance = mean(make.call("Pow", [centered, number(2.0)], shape))
+    root = make.call("Sqrt", [make.call("Add", [variance, number(1e-5)], narrow)], narrow)
+    y = make.call("Div", [centered, root], shape)
+    y = make.call("Mul", [y, make.floats(shape[-1])], shape)
+    make.call("Add", [y, make.floats(shape[-1])], shape)
+
+
+def hard_swish(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    number = lambda v: make.constant(np.array(v, dtype=np.float32))  # noqa: E731
+    gate = make.call("Add", [x, number(3.0)], shape)
+    gate = make.call("Clip", [gate, number(0.0), number(6.0)], shape)
+    if make.chance(0.5):
+        make.call("Div", [make.call("Mul", [x, gate], shape), number(6.0)], shape)
+    else:
+        make.call("Mul", [x, make.call("Div", [gate, number(6.0)], shape)], shape)
+
+
+def twice(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    op = make.pick("Relu", "Sigmoid", "Tanh")
+    a, b = make.call(op, [x], shape), make.call(op, [x], shape)
+    make.call("Add", [a, b], shape)
+
+
+def dropout(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    make.call("Dropout", [x], shape)
+
+
+def branch(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    def body(op: str, name: str) -> onnx.GraphProto:
+        out = make.name()
+        node = helper.make_node(op, [x], [out])
+        info = helper.make_tensor_value_info(out, TensorProto.FLOAT, None)
+        return helper.make_graph([node], name, [], [info])
+
+    condition = make.constant(np.array(make.chance(0.5)))
+    make.call("If", [condition], shape, then_branch=body("Relu", "a"), else_branch=body("Neg", "b"))
+
+
+STEPS: tuple[Step, ...] = (
+    *(unary, unary, constant_operand, constant_operand, two_values, clip, transpose, transpose),
+    *(reshape, reshape, squeeze, expand, cast, part, part, concat, product, gemm, convolution),
+    *(convolution, reduce, gelu, layer_norm, hard_swish, twice, dropout, branch),
+)
+
+
+def random_model(seed: int) -> onnx.ModelProto:
+    """A valid model of a few dozen nodes."""
+    make = Maker(seed)
+    for index in range(make.pick(1, 1, 2)):
+        rank = make.pick(1, 2, 2, 3, 4, 4)
+        sizes = tuple(int(make.pick(1, 2, 2, 3, 4, 5)) for _ in range(rank))
+        named = tuple(
+            f"d{index}_{axis}" if make.chance(0.4) else size for axis, size in enumerate(sizes)
+        )
+        make.inputs.append((f"x{index}", sizes, named))
+        make.values.append((f"x{index}", sizes))
+    for _ in range(int(make.random.integers(2, 9))):
+        found = make.any_value()
+        if found is not None and np.prod(found[1]) < 4096:
+            STEPS[int(make.random.integers(len(STEPS)))](make, *found)
+    made = {name for node in make.nodes for name in node.output}
+    last = [v for v in make.values if v[0] in made][-1:] or make.values[-1:]
+    others = [v for v in make.values[:-1] if v[0] in made and make.chance(0.15)]
+    outputs = list(dict.fromkeys([*others, *last]))
+    if outputs[0][0] not in made:
+        make.nodes.append(helper.make_node("Relu", [outputs[0][0]], ["only"]))
+        outputs = [("only", outputs[0][1])]
+    graph = helper.make_graph(
+        make.nodes,
+        "random",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, _, s in make.inputs],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * len(s)) for n, s in outputs],
+        make.constants,
+    )
+    opsets = [helper.make_opsetid("", make.opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def random_feeds(seed: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Inputs for `random_model(seed)`; in every third some numbers are hostile."""
+    make = Maker(seed)
+    sizes = []
+    for index in range(make.pick(1, 1, 2)):
+        rank = make.pick(1, 2, 2, 3, 4, 4)
+        shape = tuple(int(make.pick(1, 2, 2, 3, 4, 5)) for _ in range(rank))
+        [make.chance(0.4) for _ in shape]
+        sizes.append((f"x{index}", shape))
+    random = np.random.default_rng(seed + 1)
+    feeds = {}
+    for name, shape in sizes:
+        array = random.normal(size=shape).astype(np.float32) * random.choice([0.1, 1, 10])
+        if seed % 3 == 0:
+            where = random.random(shape) < 0.2
+            array = np.where(where, random.choice(HOSTILE, size=shape), array)
+        feeds[name] = array.astype(np.float32)
+    return feeds
