@@ -1,7 +1,7 @@
 """A compiled model in the cache: its plan, its library and its constants, laid out for mapping.
 
     files     JSON: where the model's external data lies, if it has any
-    plan      JSON: the plan, the ports, the placement, and which library and constants belong to it
+    plan      lines of JSON: ports, and which library and constants belong to it; the plan, two lines; the placement
     library   machine code, verified by content before it is loaded
     weights   every constant as its kernel wants it, mapped rather than read; found by content, so that all compiled
               forms of a model whose constants are the same bytes share one file
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -32,13 +33,14 @@ from sardonyx.backends.c.toolchain import compiler_stamp, host_cpu
 from sardonyx.errors import CacheError
 from sardonyx.options import Environment
 from sardonyx.plan.amx import uses_amx
-from sardonyx.plan.plan import Plan, ReferenceStep, SizeStep
-from sardonyx.plan.serialize import plan_from_json, plan_to_json
+from sardonyx.plan.plan import ReferenceStep, SizeStep
 from sardonyx.runtime.cache import Cache, content_key
 from sardonyx.runtime.chosen import Choosing, chosen_key, keep_choices
 from sardonyx.runtime.native import Array, NativeModel
+from sardonyx.runtime.own_code import OWN_CODE
 from sardonyx.runtime.placement import Placement
 from sardonyx.runtime.ports import Port
+from sardonyx.runtime.stored_plan import read_plan, write_plan
 from sardonyx.runtime.threads import process_pool
 
 __all__ = ["Opened", "artifact_key", "keep", "open_kept"]
@@ -52,9 +54,13 @@ class Opened:
     """What a session needs of a model, without the model."""
 
     native: NativeModel
-    placement: tuple[Placement, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    placed: bytes
+
+    def placement(self) -> tuple[Placement, ...]:
+        """Where every node runs; few ask."""
+        return tuple(Placement(**one) for one in json.loads(self.placed))
 
 
 def artifact_key(path: Path, environment: Environment, *options: object) -> str | None:
@@ -71,7 +77,7 @@ def artifact_key(path: Path, environment: Environment, *options: object) -> str 
     )  # a set has no order to rely on
     return content_key(
         "artifact",
-        *map(repr, (identity, machine, compiler_stamp(environment), _own_code(), options)),
+        *map(repr, (identity, machine, compiler_stamp(environment), OWN_CODE, options)),
     )
 
 
@@ -84,22 +90,6 @@ def _identity(path: Path) -> tuple[int, int, int, int, int] | None:
     if time.time_ns() - max(now.st_mtime_ns, now.st_ctime_ns) < SETTLED:
         return None
     return now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_dev
-
-
-@lru_cache(maxsize=1)
-def _own_code() -> str:
-    """Which Sardonyx this is: a kept plan is only good for the code that made it."""
-    found: list[str] = []
-    folders = [str(Path(__file__).parent.parent)]
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.name.endswith((".py", ".h", ".c")):
-                    status = entry.stat()
-                    found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
-                    folders.append(entry.path)
-    return content_key(*sorted(found))
 
 
 def keep(
@@ -126,7 +116,6 @@ def keep(
     if not cache.outlives():
         return False  # this process has it all in memory already
     ports = {
-        "placement": [asdict(one) for one in placement],
         "inputs": [_port_as_json(port) for port in inputs],
         "outputs": [_port_as_json(port) for port in outputs],
     }
@@ -136,8 +125,10 @@ def keep(
         whole = _whole_key(cache, key, keep_choices(cache, key, choosing, native.plan))
         if whole is None:
             return False
-        contents = {**_put_constants(cache, native.constants), **_code_as_json(native), **ports}
-        _put_text(cache, "plan", whole, json.dumps(contents, separators=(",", ":")))
+        head = {**_put_constants(cache, native.constants), **_code_as_json(native), **ports}
+        placed = [asdict(one) for one in placement]
+        lines = [_as_line(head), *write_plan(native.plan), _as_line(placed)]
+        _put_text(cache, "plan", whole, "\n".join(lines))
     except CacheError:
         if cache.outlives():
             raise
@@ -164,10 +155,14 @@ def _put_constants(cache: Cache, constants: Sequence[Array]) -> dict[str, Any]:
 
 def _code_as_json(native: NativeModel) -> dict[str, Any]:
     return {
-        "plan": plan_to_json(native.plan),
+        "tiles": uses_amx(native.plan),
         "library": native.library.parent.name,
         "pool": native.pool.library.parent.name,
     }
+
+
+def _as_line(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"))
 
 
 def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
@@ -184,23 +179,23 @@ def _open_whole(cache: Cache, whole: str, threads: int) -> Opened | None:
     found = cache.find("plan", whole)
     if found is None:
         return None
-    contents = json.loads(found.read_bytes())
+    lines = found.read_bytes().split(b"\n")
+    contents = json.loads(lines[0])
     weights = cache.find("weights", contents["weights"])
     library = cache.find("library", contents["library"])
     if weights is None or library is None:
         return None
-    plan: Plan = plan_from_json(contents["plan"])
-    blob = np.memmap(weights, np.uint8, "r") if weights.stat().st_size else np.empty(0, np.uint8)
+    blob = _map(weights)
     constants = [_constant(blob, *entry) for entry in contents["constants"]]
     workers = process_pool(cache.find("library", contents["pool"]))
-    if uses_amx(plan) and not workers.grants_tiles:
+    if contents["tiles"] and not workers.grants_tiles:
         return None  # another process was allowed to; here its first tile would be the end
-    native = NativeModel(plan, library, constants, workers, threads)
+    native = NativeModel(read_plan(lines[1], lines[2]), library, constants, workers, threads)
     return Opened(
         native,
-        tuple(Placement(**one) for one in contents["placement"]),
         tuple(map(_port_from_json, contents["inputs"])),
         tuple(map(_port_from_json, contents["outputs"])),
+        lines[3],
     )
 
 
@@ -260,13 +255,21 @@ def _write_constants(
         file.truncate(size)
 
 
-def _constant(blob: Array, place: int, dtype: str, shape: Sequence[int]) -> Array:
-    kind = _dtype(dtype)
-    count = int(np.prod(shape)) * kind.itemsize
-    array: Array = blob[place : place + count].view(kind).reshape(shape)
-    return array
+def _map(path: Path) -> mmap.mmap | bytes:
+    """The file's bytes where they lie; `numpy.memmap` would take as long as all the rest."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(opened).st_size
+        return mmap.mmap(opened, size, prot=mmap.PROT_READ) if size else b""
+    finally:
+        os.close(opened)
 
 
+def _constant(blob: mmap.mmap | bytes, place: int, dtype: str, shape: Sequence[int]) -> Array:
+    return np.ndarray(shape, _dtype(dtype), blob, place)
+
+
+@lru_cache(maxsize=64)
 def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 

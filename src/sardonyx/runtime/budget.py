@@ -8,7 +8,7 @@ whoever looks sets it right, and where there is none, the first put looks.
 
 The last use of an entry is its time of access, which `entry` sets itself whenever it hands one out: no mount option
 changes that. Code and plans are small and take seconds to make, weights are large and take none: what is small goes when it was
-not used for a month longer than what else would go. What was used within the last minute stays, since somebody may be about to load it. A file that is mapped or
+not used for a month longer than what else would go. What was used within the last seconds stays, since somebody may be about to load it. A file that is mapped or
 loaded already can be removed on Linux and macOS: who has it goes on with it, and the disk has the bytes back when
 the last of them ends.
 """
@@ -33,7 +33,7 @@ LARGEST = 10 << 30  # where nobody said how much
 SHARE = 5  # and never more than one in so many bytes of what the disk could give
 FREED = 5  # one in so many bytes of the limit is free after something had to go
 OVERHEAD = 8 << 10  # an entry's folder, and the block that its end fills in part
-IN_USE_SECONDS = 60.0
+IN_USE_SECONDS = 10.0
 SMALL, EXTRA_SECONDS = 1 << 20, 30 * 86_400.0  # what is small may be unused for so much longer
 PAUSE_SECONDS = 5.0  # between two looks of one process
 

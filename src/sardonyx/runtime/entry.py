@@ -95,7 +95,7 @@ def _make_way(root: Path, kind: str, key: str, digest: str) -> None:
 
 def _hash(opened: int) -> str:
     digest = hashlib.sha256()
-    buffer = bytearray(1 << 20)
+    buffer = bytearray(max(1, min(os.fstat(opened).st_size, 1 << 20)))
     view = memoryview(buffer)
     offset = 0
     while size := os.preadv(opened, [buffer], offset):

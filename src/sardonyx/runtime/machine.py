@@ -117,11 +117,11 @@ def cpu_quota(root: Path = ROOT) -> float | None:
     """CPUs that the control group grants, as 1.5; None without a quota. The tightest of all levels."""
     quotas: list[float] = []
     for group in _groups(root, "cpu"):
-        unified = _words(group / "cpu.max")  # version 2: "150000 100000", or "max 100000"
+        unified = _read(f"{group}/cpu.max").split()  # version 2: "150000 100000", or "max 100000"
         if len(unified) == 2 and unified[0].isdigit():
             quotas.append(int(unified[0]) / int(unified[1]))
-        quota = _words(group / "cpu.cfs_quota_us")  # version 1: -1 is no quota
-        period = _words(group / "cpu.cfs_period_us")
+        quota = _read(f"{group}/cpu.cfs_quota_us").split()  # version 1: -1 is no quota
+        period = _read(f"{group}/cpu.cfs_period_us").split()
         if quota and period and quota[0].isdigit() and period[0].isdigit():
             quotas.append(int(quota[0]) / int(period[0]))
     return min(quotas, default=None)
@@ -132,7 +132,7 @@ def memory_limit(root: Path = ROOT) -> int | None:
     limits: list[int] = []
     for group in _groups(root, "memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
-            words = _words(group / name)
+            words = _read(f"{group}/{name}").split()
             if words and words[0].isdigit():
                 limits.append(int(words[0]))
     total = machine_memory(root)
@@ -142,7 +142,7 @@ def memory_limit(root: Path = ROOT) -> int | None:
 
 def machine_memory(root: Path = ROOT) -> int | None:
     """Bytes of memory in the machine."""
-    for line in _lines(root / "proc/meminfo"):
+    for line in _read(f"{root}/proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
             return int(line.split()[1]) * 1024
     try:
@@ -151,36 +151,38 @@ def machine_memory(root: Path = ROOT) -> int | None:
         return None
 
 
-def _groups(root: Path, controller: str) -> list[Path]:
+def _groups(root: Path, controller: str) -> list[str]:
     """The folders of this process's control group and all above it, version 1 and 2.
 
     /proc/self/cgroup has a line a hierarchy: `4:memory:/a/b`, and `0::/a/b` for version 2. In a
     container the path is often that of the host, and only the mounted root is there.
     """
-    mounted = root / "sys/fs/cgroup"
-    found: list[Path] = [mounted, mounted / controller]
-    for line in _lines(root / "proc/self/cgroup"):
+    mounted = f"{root}/sys/fs/cgroup"
+    found = [mounted, f"{mounted}/{controller}"]
+    for line in _read(f"{root}/proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0":
             base = mounted
         elif controller in controllers.split(","):
-            base = (
-                mounted / controllers if (mounted / controllers).is_dir() else mounted / controller
-            )
+            joint = Path(mounted, controllers)
+            base = str(joint) if joint.is_dir() else f"{mounted}/{controller}"
         else:
             continue
         parts = [part for part in path.strip().split("/") if part and part != ".."]
-        found += [base.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
+        found += ["/".join([base, *parts[: depth + 1]]) for depth in range(len(parts))]
     return found
 
 
-def _lines(path: Path) -> list[str]:
+def _read(path: str) -> str:
+    """A file's beginning, "" where there is none. Every session asks for twenty such files, most of which are not there."""
     try:
-        return path.read_text(errors="replace").splitlines()
+        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return []
-
-
-def _words(path: Path) -> list[str]:
-    return " ".join(_lines(path)).split()
+        return ""
+    try:
+        return os.read(opened, 1 << 16).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(opened)

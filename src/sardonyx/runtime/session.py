@@ -110,20 +110,20 @@ class Session:
         self._ports: tuple[Port, ...] = ()
         self.inputs: tuple[Port, ...] = ()
         self.outputs: tuple[Port, ...] = ()
-        self._placement: tuple[Placement, ...] = ()
+        self._placed: Callable[[], tuple[Placement, ...]] = tuple
         self._choosing = Choosing(self._threads, self._fixed_dims, tune, precision)
         kept = _Kept(source, limits, declared_shapes, self._choosing)
         opened = kept.open()
         if opened is None:
             self._prepare(declared_shapes, progress, kept)
         else:
-            self._native, self._placement = opened.native, opened.placement
+            self._native, self._placed = opened.native, opened.placement
             self._ports = opened.inputs
             self.inputs = tuple(port for port in self._ports if not port.optional)
             self._defaults = frozenset(port.name for port in self._ports if port.optional)
             self.outputs = opened.outputs
         if fallback == "refuse":
-            _check_fallback(self._placement)
+            _check_fallback(self.placement)
         self._repeats = self._short_way()
 
     def __reduce__(self) -> tuple[Callable[[], Session], tuple[()]]:
@@ -147,13 +147,14 @@ class Session:
         """Load, check and compile the model."""
         loaded = self._loaded
         loaded.check(declared_shapes)
-        self._native, self._placement = loaded.compile(self._choosing, progress)
+        self._native, placement = loaded.compile(self._choosing, progress)
+        self._placed = lambda: placement
         self._ports, self._defaults, self.outputs = loaded.ports()
         self.inputs = tuple(port for port in self._ports if port.name not in self._defaults)
         if self._native is not None and not loaded.uses_custom():
             given = self._native
             identities = {Path(file.path): file.identity for file in loaded.files}
-            self._native = kept.keep(given, self._placement, self._ports, self.outputs, identities)
+            self._native = kept.keep(given, placement, self._ports, self.outputs, identities)
             self._is_kept = self._native is not given
 
     @cached_property
@@ -172,10 +173,10 @@ class Session:
         """What is known of every value before the model runs."""
         return self._loaded.shapes
 
-    @property
+    @cached_property
     def placement(self) -> tuple[Placement, ...]:
         """Node by node: native or reference, and why."""
-        return self._placement
+        return self._placed()
 
     @property
     def defaults(self) -> tuple[Port, ...]:
