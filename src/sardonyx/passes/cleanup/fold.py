@@ -62,11 +62,9 @@ def _computed(node: ir.Node, draft: Draft) -> Outcome:
         return None
     if normal_domain(node.domain) not in ("", "ai.onnx.ml"):
         return None
-    size = sum(_bytes(draft, value) or 0 for value in node.outputs)
-    unknown = any(_bytes(draft, value) is None for value in node.outputs)
-    freed = sum(_freed(draft, value) for value in dict.fromkeys(node.inputs))
-    if unknown:
+    if any(_bytes(draft, value) is None for value in node.outputs):
         return Refusal("the size of its answer is not known before it is computed")
+    size, freed = _growth(node, draft)
     if size > SMALL_BYTES and size > freed:
         return Refusal(f"the constant would take {size:,} bytes, and save {freed:,}")
     arrays = [draft.constant(value) for value in node.inputs]
@@ -102,8 +100,23 @@ def _bytes(draft: Draft, value: ir.Value | None) -> int | None:
     return prod(sizes) * facts.dtype.bitwidth // 8
 
 
-def _freed(draft: Draft, value: ir.Value | None) -> int:
-    """What goes with the node: a constant that nothing else reads."""
-    if value is None or len({node for node, _ in value.uses()}) > 1 or value.is_graph_output():
-        return 0
-    return _bytes(draft, value) or 0
+def _growth(node: ir.Node, draft: Draft) -> tuple[int, int]:
+    """Bytes of the constants that would come, and of those that nothing would read any more.
+
+    Parts of one constant come together: what four slices of a weight take, the weight itself has taken.
+    """
+    together = {node: None}
+    inputs = [value for value in dict.fromkeys(node.inputs) if value is not None]
+    for value in inputs:
+        for other, _ in value.uses():
+            if all(each is None or draft.is_constant(each) for each in other.inputs):
+                together[other] = None
+    came = sum(_bytes(draft, value) or 0 for one in together for value in one.outputs)
+    gone = [
+        value
+        for value in dict.fromkeys(value for one in together for value in one.inputs)
+        if value is not None
+        and not value.is_graph_output()
+        and all(reader in together for reader, _ in value.uses())
+    ]
+    return came, sum(_bytes(draft, value) or 0 for value in gone)
