@@ -13,9 +13,10 @@ import onnx_ir as ir
 from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.facts import Facts
+from sardonyx.passes.rewriting.bill import Bill
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.editing import give_place, remove_unused
-from sardonyx.passes.rewriting.ledger import Bill, Ledger, bill_of
+from sardonyx.passes.rewriting.ledger import Ledger, bill_of
 from sardonyx.passes.rewriting.rule import Refusal, Rule
 from sardonyx.passes.rewriting.workspace import Workspace
 

@@ -15,54 +15,14 @@ from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.bill import cost_of
+from sardonyx.passes.rewriting.bill import NOTHING, Bill
 from sardonyx.passes.rewriting.workspace import Workspace
 from sardonyx.sizes import Size, evaluate, symbols
 
-__all__ = ["Bill", "Entry", "Ledger", "Refused", "bill_of", "total_bill"]
+__all__ = ["Entry", "Ledger", "Refused", "bill_of", "total_bill"]
 
 STAND_IN = 32  # of a dynamic dimension that the caller gave no size for
 _MOST_REFUSALS = 50  # of one rule that are remembered
-
-
-@dataclass(frozen=True)
-class Bill:
-    """What nodes cost.
-
-    Attributes:
-        nodes: how many there are.
-        flops: floating point operations; a multiplication with its addition is two.
-        bytes: read and written.
-        launches: kernels that a runtime would start; a view needs none.
-    """
-
-    nodes: int = 0
-    flops: int = 0
-    bytes: int = 0
-    launches: int = 0
-
-    def __add__(self, other: Bill) -> Bill:
-        return Bill(
-            self.nodes + other.nodes,
-            self.flops + other.flops,
-            self.bytes + other.bytes,
-            self.launches + other.launches,
-        )
-
-    def __sub__(self, other: Bill) -> Bill:
-        return Bill(
-            self.nodes - other.nodes,
-            self.flops - other.flops,
-            self.bytes - other.bytes,
-            self.launches - other.launches,
-        )
-
-    def to_json(self) -> dict[str, int]:
-        return {
-            "nodes": self.nodes,
-            "flops": self.flops,
-            "bytes": self.bytes,
-            "launches": self.launches,
-        }
 
 
 @dataclass
@@ -72,8 +32,8 @@ class Entry:
     rule: str
     about: str
     matches: int = 0
-    before: Bill = Bill()
-    after: Bill = Bill()
+    before: Bill = NOTHING
+    after: Bill = NOTHING
 
     @property
     def saved(self) -> Bill:
@@ -117,8 +77,8 @@ class Ledger:
         notes: what a user should know, as a raised opset.
     """
 
-    before: Bill = Bill()
-    after: Bill = Bill()
+    before: Bill = NOTHING
+    after: Bill = NOTHING
     entries: dict[str, Entry] = field(default_factory=dict)
     refusals: dict[tuple[str, str], Refused] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -149,7 +109,14 @@ class Ledger:
 
 
 def bill_of(work: Workspace, node: ir.Node) -> Bill:
-    """What one node costs, as far as it is known."""
+    """What one node costs, as far as it is known; a value in another's place changes nothing about it."""
+    known = work.bills.get(node)
+    if known is None:
+        known = work.bills[node] = _bill(work, node)
+    return known
+
+
+def _bill(work: Workspace, node: ir.Node) -> Bill:
     if node.op_type == "Constant" and not normal_domain(node.domain):
         return Bill(nodes=1)
     facts = work.facts
@@ -171,7 +138,7 @@ def bill_of(work: Workspace, node: ir.Node) -> Bill:
 def total_bill(work: Workspace, nodes: Iterable[ir.Node] | None = None) -> Bill:
     """What these nodes, or all outside of functions, cost."""
     every = work.model.graph.all_nodes() if nodes is None else nodes
-    total = Bill()
+    total = NOTHING
     for node in every:
         total += bill_of(work, node)
     return total

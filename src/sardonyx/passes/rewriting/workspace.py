@@ -12,6 +12,7 @@ import onnx_ir as ir
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.facts import Facts
 from sardonyx.passes.expand import nodes_of_model
+from sardonyx.passes.rewriting.bill import Bill
 from sardonyx.passes.shapes import infer_shapes
 
 __all__ = ["Evaluate", "Workspace"]
@@ -30,6 +31,7 @@ class Workspace:
         model: is changed in place.
         facts: of every value outside of functions; kept true by whoever changes the graph.
         versions: of the operator sets, by domain.
+        bills: what nodes cost, as far as somebody has asked.
         evaluate: computes a node on constants.
         dims: sizes of dynamic dimensions for the account; others count as a stand-in.
     """
@@ -39,6 +41,7 @@ class Workspace:
     dims: Mapping[str, int] = field(default_factory=dict)
     facts: dict[ir.Value, Facts] = field(init=False)
     versions: dict[str, int] = field(init=False)
+    bills: dict[ir.Node, Bill] = field(init=False, default_factory=dict)
     _names: set[str] = field(init=False)
     _counter: int = field(init=False, default=0)
 
