@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
-from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, tile_call, tile_functions
 
 _PANEL = 4096  # elements of a panel of values in a block: a fraction of the first-level cache
 _SUMS = 8192  # elements of the result that wait on the stack for the next block of keys
@@ -56,8 +56,9 @@ def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
     static void <name>(sx_run *run, const struct env *env, T *keys, T *values, const int64_t *n)
     """
     tile, value = tile_of(isa, spec.dtype), C_TYPE[spec.dtype]
-    products = TileFamily(f"{name}_products", isa, tile, spec.dtype)
-    sums = TileFamily(f"{name}_sums", isa, tile, spec.dtype)
+    long = spec.size > PIECE
+    products = TileFamily(f"{name}_products", isa, tile, spec.dtype, run=PIECE if long else 0)
+    sums = TileFamily(f"{name}_sums", isa, tile, spec.dtype, run=PIECE)
     counts = row_counts(spec.rows, tile.rows)
     return f"""\
 {SUPPORT}

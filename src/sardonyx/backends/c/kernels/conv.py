@@ -10,6 +10,8 @@ K is cut into segments, and every row of a tile has a pointer for every segment:
     narrow  few channels (the first layer has 3): a tap is too short a run. Taps along the last axis
             lie side by side in memory, so a segment is a whole row of the kernel, copied to the stack
             with zeros for the padding
+
+Both sum the same pieces of K (see `tile`): some taps, or a part of a tap's channels.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import (
     DEPTH,
+    TAPS,
     Extent,
     Nest,
     choose_blocks,
     launch,
     nest_functions,
+    segments_of_pieces,
 )
-from sardonyx.backends.c.kernels.tile import TileFamily
+from sardonyx.backends.c.kernels.tile import PIECE, TileFamily
 
 NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
 
@@ -100,6 +104,7 @@ def conv(
     family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
     base = replace(_nest(spec, family, epilogue), most=depth)
     nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
+    family = nest.family
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     return f"""\
 {_constants(spec, family, nest)}
@@ -130,7 +135,16 @@ def _nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
     )
 
 
+def _taps_of_piece(spec: ConvSpec) -> int:
+    """How many taps are summed in one go; 0 where a single one has more channels than that."""
+    channels = spec.channels // spec.groups
+    taps = min(PIECE // channels, TAPS)
+    # Whole vectors of A: what is left at the end of a piece takes longer.
+    return taps // 4 * 4 if channels % 4 and taps >= 4 else taps
+
+
 def _wide(spec: ConvSpec, nest: Nest) -> Nest:
+    nest = replace(nest, family=_in_pieces(spec, nest))
     family, window = nest.family, spec.window
     value = C_TYPE[family.dtype]
     axes = range(len(window.kernel))
@@ -146,24 +160,46 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     return replace(nest, fill=fill, locals=_sizes(window))
 
 
+def _in_pieces(spec: ConvSpec, nest: Nest) -> TileFamily:
+    """The family for segments that are taps."""
+    taps = _taps_of_piece(spec)
+    if not taps:
+        return replace(nest.family, run=PIECE)
+    return replace(nest.family, apart=taps if taps < nest.segments else 0)
+
+
 def _narrow(spec: ConvSpec, nest: Nest) -> Nest:
-    nest = replace(nest, merged=True)
-    if not _row_segments(spec):
+    taps = _taps_of_piece(spec)
+    if not taps:
+        nest = replace(nest, family=_in_pieces(spec, nest))
+        return _copied(spec, nest, axes=len(spec.window.kernel), lowest="0", highest="depth")
+    run = taps * spec.channels // spec.groups if taps < nest.segments else 0
+    nest = replace(nest, family=replace(nest.family, run=run), merged=True)
+    if not _row_segments(spec, nest):
         return _copied(spec, nest, axes=len(spec.window.kernel), lowest="0", highest="depth")
     last = len(spec.window.kernel) - 1
-    taps, depth = prod(spec.window.kernel[:-1]), spec.window.kernel[-1] * spec.channels
     return _copied(
         spec,
-        replace(nest, segments=taps, depth=depth),
+        _by_rows(spec, nest),
         axes=last,
         lowest=f"-p{last} * {spec.channels}",
         highest=f"(size{last} - p{last}) * {spec.channels}",
     )
 
 
-def _row_segments(spec: ConvSpec) -> bool:
-    """Whether taps along the last axis lie side by side."""
-    return spec.window.dilations[-1] == 1 and spec.groups == 1
+def _by_rows(spec: ConvSpec, nest: Nest) -> Nest:
+    kernel = spec.window.kernel
+    return replace(nest, segments=prod(kernel[:-1]), depth=kernel[-1] * spec.channels)
+
+
+def _row_segments(spec: ConvSpec, nest: Nest) -> bool:
+    """Whether taps along the last axis lie side by side, and blocks of whole rows can be whole pieces too."""
+    window = spec.window
+    if window.kernel[-1] == 1 or window.dilations[-1] != 1 or spec.groups != 1:
+        return False
+    rows, row = prod(window.kernel[:-1]), window.kernel[-1] * spec.channels
+    block = segments_of_pieces(_by_rows(spec, nest)) * row
+    return rows == 1 or min(block, rows * row) <= nest.most
 
 
 def _copied(spec: ConvSpec, nest: Nest, axes: int, lowest: str, highest: str) -> Nest:
@@ -173,11 +209,15 @@ def _copied(spec: ConvSpec, nest: Nest, axes: int, lowest: str, highest: str) ->
     blocks = choose_blocks(nest)
     every = list(range(len(window.kernel)))
     stepped = every[:axes]
+    first, each = "rows[0][r] = copied[r];", ""
+    if not nest.merged:
+        first, each = "", "rows[s][r] = copied[r] + s * kc;"
     outside = f"if (!({_inside(stepped)}))\n            low = high = k0;" if stepped else ""
     fill = f"""\
 {_corner(spec, stored)}
-    rows[0][r] = copied[r];
+    {first}
     for (int64_t s = 0; s < segments; s++) {{
+        {each}
         {_position(name, stepped)}
         {"".join(f"const int64_t i{axis} = p{axis};" for axis in every[axes:])}
         int64_t low = {lowest}, high = {highest};
@@ -196,7 +236,7 @@ def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
     """Taps as steps along each axis; a row of zeros; how a segment is copied."""
     window, name, value = spec.window, family.name, C_TYPE[family.dtype]
     axes = len(window.kernel)
-    stepped = axes - 1 if nest.merged and _row_segments(spec) else axes
+    stepped = axes if nest.segments == prod(window.kernel) else axes - 1
     lines = []
     for axis in range(stepped):
         inner = prod(window.kernel[axis + 1 : stepped])
@@ -205,7 +245,7 @@ def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
             for tap in range(nest.segments)
         ]
         lines.append(f"static const int32_t {name}_steps{axis}[] = {{{', '.join(steps)}}};")
-    if nest.merged:
+    if not spec.wide:
         lines.append(_copy_function(spec, family, nest))
     else:
         lines.append(f"static const {value} {name}_zeros[{choose_blocks(nest).depth}];")

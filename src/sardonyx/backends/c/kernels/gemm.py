@@ -25,7 +25,7 @@ from sardonyx.backends.c.kernels.nest import (
     nest_functions,
 )
 from sardonyx.backends.c.kernels.packing import pack_function
-from sardonyx.backends.c.kernels.tile import TileFamily
+from sardonyx.backends.c.kernels.tile import PIECE, TileFamily
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def product(
     name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile, depth: int = DEPTH
 ) -> str:
     """The same for a tile of choice, and for blocks of so many values of K."""
-    family = TileFamily(name, isa, tile, spec.b.dtype)
+    long = isinstance(spec.k, str) or spec.k > PIECE
+    family = TileFamily(name, isa, tile, spec.b.dtype, run=PIECE if long else 0)
     nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), nest_functions(nest)]
     pack = ""

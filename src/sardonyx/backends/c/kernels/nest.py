@@ -14,6 +14,7 @@ a height known beforehand needs two of the micro-kernels at most.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 
 from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
@@ -21,12 +22,14 @@ from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functio
 Extent = int | str
 """A size: a number, or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
 
-DEPTH = 768  # of K: a tile's rows of A and a panel of B share the first-level cache
+DEPTH = (
+    768  # of K, in whole pieces: a tile's rows of A and a panel of B share the first-level cache
+)
 _BLOCK = 65536  # elements of B in a block: a quarter of a second-level cache of 1 MB
 _COLUMNS = (64, 256)  # of a block, at least and at most
 _TILES = 32  # of rows in a block
 _SUMS = 8192  # elements of C that wait on the stack for the next block of K
-_TAPS = 64  # segments of K whose row pointers are kept at a time
+TAPS = 64  # segments of K whose row pointers are kept at a time
 _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
 
@@ -91,21 +94,30 @@ class Nest:
 def choose_blocks(nest: Nest) -> Blocks:
     """Blocks that fit the caches, by the sizes that are known."""
     tile, most = nest.family.tile, nest.most
+    piece = nest.family.run or 4
     if isinstance(nest.depth, str):
-        segments, depth, in_parts = 1, most, True
+        segments, depth, in_parts = 1, most // piece * piece, True
     elif nest.depth > most:
         parts = -(-nest.depth // most)
-        segments, depth, in_parts = 1, -(-nest.depth // parts // 4) * 4, True
+        segments, depth, in_parts = 1, -(-nest.depth // parts // piece) * piece, True
     else:
-        kept = most if nest.merged else _TAPS
-        segments = min(nest.segments, kept, max(1, most // max(1, nest.depth)))
-        depth, in_parts = max(1, nest.depth), segments < nest.segments
+        depth, several = max(1, nest.depth), segments_of_pieces(nest)
+        kept = min(most if nest.merged else TAPS, max(1, most // depth))
+        segments = min(nest.segments, max(several, kept // several * several))
+        in_parts = segments < nest.segments
     columns = min(max(_BLOCK // (segments * depth), _COLUMNS[0]), _COLUMNS[1])
     if isinstance(nest.width, int):
         columns = min(columns, max(1, nest.width))
     panels = max(1, -(-columns // tile.columns))
     tiles = max(1, _SUMS // (tile.rows * panels * tile.columns)) if in_parts else _TILES
     return Blocks(segments, depth, panels, tiles, in_parts)
+
+
+def segments_of_pieces(nest: Nest) -> int:
+    """The fewest segments that are whole pieces: blocks have a multiple of them."""
+    if nest.merged and nest.family.run and isinstance(nest.depth, int):
+        return lcm(nest.depth, nest.family.run) // nest.depth
+    return max(1, nest.family.apart)
 
 
 def row_counts(height: Extent, most: int) -> list[int]:
