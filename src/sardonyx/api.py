@@ -80,8 +80,7 @@ def plan_text(
         precision: as of `Session`.
     """
     from sardonyx.backends.c.contractions import variant_of
-    from sardonyx.passes.expand import expand
-    from sardonyx.passes.texts import number_texts
+    from sardonyx.passes.prepare import prepare
     from sardonyx.plan.text import plan_text as run_plan_text
     from sardonyx.runtime.chosen import Choosing
     from sardonyx.runtime.compiled import plan_native
@@ -97,9 +96,9 @@ def plan_text(
                 value=name,
                 hint=f"It has: {', '.join(known)}." if known else "All of it is static.",
             )
-    planned = number_texts(expand(model, shapes))
+    planned = prepare(model, shapes)
     choosing = Choosing(usable_cores(), dims or {}, precision=precision)
-    plan = plan_native(planned.model, planned.shapes, choosing, texts=planned.texts).plan
+    plan = plan_native(planned.model, planned.shapes, choosing, border=planned.border).plan
     return run_plan_text(plan, dims, variant_of)
 
 

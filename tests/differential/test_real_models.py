@@ -14,13 +14,6 @@ from benchmarks.real_inputs import draw_case
 from benchmarks.real_models import RealModel, answer, download_command, real_models
 
 MODELS = real_models()
-RANK = "the rank of a value is not known before it runs"
-LEFT_TO_THE_REFERENCE = {
-    "iclabel_eeg": RANK,
-    "aecmos": RANK,
-    "plcmos_v2": RANK,
-    "uvdoc_gridsample": "the size of axis 0 of the result is not known before it runs",
-}
 
 
 def test_the_manifest_is_whole() -> None:
@@ -60,9 +53,4 @@ def test_is_native_and_agrees_with_onnxruntime(model: RealModel) -> None:
         pytest.skip("python -m benchmarks.real_models --fetch brings it")
     found = answer(model, model.cases[0])
     assert not found.wrong
-    reason = LEFT_TO_THE_REFERENCE.get(model.name)
-    if reason is None:
-        assert not found.reference
-    else:
-        assert all(each.endswith(reason) for each in found.reference)
-        assert found.reference
+    assert not found.reference

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import onnx
@@ -23,7 +23,7 @@ from sardonyx.ops.schema import find_schema
 from sardonyx.passes.functions import schema_body
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
-__all__ = ["Expanded", "Texts", "expand", "nodes_of_model"]
+__all__ = ["Border", "Copied", "Expanded", "copy_of", "expand", "nodes_of_model", "values_of"]
 
 FunctionKey: TypeAlias = tuple[str, str, str]
 
@@ -34,18 +34,20 @@ STAGES = 4  # operators that are defined by operators that are defined by others
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Strings that have become numbers (`texts.number_texts`).
+class Border:
+    """Where callers have something else than the model that is planned.
 
     Attributes:
-        known: by their numbers, the strings of the model.
-        values: those that are numbers now.
-        nodes: those that make or read them.
+        known: by their numbers, the strings of the model (`texts.number_texts`).
+        texts: values that are such numbers, and strings for callers.
+        squeezed: values that callers get without their dimensions of 1 (`squeezes.keep_ones`).
+        notes: what is told of nodes that are planned otherwise for it.
     """
 
-    known: tuple[str, ...]
-    values: frozenset[ir.Value]
-    nodes: frozenset[ir.Node]
+    known: tuple[str, ...] = ()
+    texts: frozenset[ir.Value] = frozenset()
+    squeezed: frozenset[ir.Value] = frozenset()
+    notes: Mapping[ir.Node, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,48 @@ class Expanded:
     Attributes:
         shapes: of its values.
         origins: for its nodes, those of the given model: of a call and of what is inside of the function.
-        texts: what has become of its strings; None where they are as they were.
     """
 
     model: ir.Model
     shapes: Shapes
     origins: Mapping[ir.Node, tuple[ir.Node, ...]]
-    texts: Texts | None = None
+    border: Border = Border()
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copy that may be changed, with the way from the original to it.
+
+    Attributes:
+        values: of the main graph.
+        nodes: of the main graph and its subgraphs.
+    """
+
+    expanded: Expanded
+    values: Mapping[ir.Value, ir.Value]
+    nodes: Mapping[ir.Node, ir.Node]
+
+
+def copy_of(expanded: Expanded) -> Copied:
+    """A copy; what is known of its shapes is to be found out again."""
+    model, border = expanded.model, expanded.border
+    copy = model.clone()
+    values = dict(zip(values_of(model.graph), values_of(copy.graph), strict=True))
+    nodes = dict(zip(model.graph.all_nodes(), copy.graph.all_nodes(), strict=True))
+    border = Border(
+        border.known,
+        frozenset(values[value] for value in border.texts),
+        frozenset(values[value] for value in border.squeezed),
+        {nodes[node]: note for node, note in border.notes.items()},
+    )
+    origins = {nodes[node]: expanded.origins[node] for node in nodes}
+    return Copied(replace(expanded, model=copy, origins=origins, border=border), values, nodes)
+
+
+def values_of(graph: ir.Graph) -> list[ir.Value]:
+    """All values of a graph, without those of its subgraphs, each once."""
+    outputs = (value for node in graph for value in node.outputs)
+    return list(dict.fromkeys((*graph.inputs, *graph.initializers.values(), *outputs)))
 
 
 def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:

@@ -1,7 +1,7 @@
 """Strings as numbers: what only moves strings, compares them or looks them up in a list works on integers as well.
 
     numbered = number_texts(expanded)
-    numbered.texts.known[n]          # the string that stands behind number n
+    numbered.border.known[n]         # the string that stands behind number n
 
 Every string of the model has a number, and so does every other one that a run meets: equal strings have equal
 numbers. A value is numbered if all that make it and read it can do with that; others stay strings.
@@ -24,7 +24,7 @@ import onnx_ir as ir
 from sardonyx.errors import ShapeError, StructureError
 from sardonyx.model.opset import normal_domain
 from sardonyx.model.strings import strings_of
-from sardonyx.passes.expand import Expanded, Texts
+from sardonyx.passes.expand import Expanded, copy_of, values_of
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["number_texts"]
@@ -46,35 +46,34 @@ def number_texts(expanded: Expanded) -> Expanded:
     values = _numbered_values(model, shapes)
     if not values:
         return expanded
-    copy = model.clone()
-    twins = dict(zip(_values(model.graph), _values(copy.graph), strict=True))
-    of = dict(zip(copy.graph.all_nodes(), model.graph.all_nodes(), strict=True))
+    copied = copy_of(expanded)
     table: dict[str, int] = {}
 
     def number(text: str) -> int:
         return table.setdefault(text, len(table))
 
-    nodes = []
-    for node in copy.graph:
-        if values.isdisjoint(_touched(of[node])):
+    notes = dict(copied.expanded.border.notes)
+    for node in model.graph:
+        if values.isdisjoint(_touched(node)):
             continue
-        nodes.append(node)
-        for name, attribute in _changes(of[node], shapes, number).items():
-            node.attributes.pop(name, None)
+        twin = copied.nodes[node]
+        notes[twin] = "with numbers for strings"
+        for name, attribute in _changes(node, shapes, number).items():
+            twin.attributes.pop(name, None)
             if attribute is not None:
-                node.attributes[name] = attribute
+                twin.attributes[name] = attribute
     for value in sorted(values, key=lambda one: one.name or ""):
-        twin = twins[value]
-        twin.type = ir.TensorType(ir.DataType.INT64)  # the old one may be shared with the original
+        like = copied.values[value]
+        like.type = ir.TensorType(ir.DataType.INT64)  # the old one may be shared with the original
         if value.const_value is not None:
-            twin.const_value = _numbers(value.const_value, number)
+            like.const_value = _numbers(value.const_value, number)
     try:
-        found = infer_shapes(copy)
+        found = infer_shapes(copied.expanded.model)
     except ShapeError:
         return expanded  # what is wrong with it is said of the strings
-    texts = Texts(tuple(table), frozenset(twins[value] for value in values), frozenset(nodes))
-    origins = {node: expanded.origins[of[node]] for node in copy.graph.all_nodes()}
-    return replace(expanded, model=copy, shapes=found, origins=origins, texts=texts)
+    texts = frozenset(copied.values[value] for value in values)
+    border = replace(copied.expanded.border, known=tuple(table), texts=texts, notes=notes)
+    return replace(copied.expanded, shapes=found, border=border)
 
 
 # Which values
@@ -83,7 +82,7 @@ def number_texts(expanded: Expanded) -> Expanded:
 def _numbered_values(model: ir.Model, shapes: Shapes) -> frozenset[ir.Value]:
     """String tensors of the main graph of which nobody wants to see the strings."""
     graph = model.graph
-    texts = {value for value in _values(graph) if _is_text(shapes, value)}
+    texts = {value for value in values_of(graph) if _is_text(shapes, value)}
     refused: set[ir.Value] = set()
     together: list[list[ir.Value]] = []
     for node in graph:
@@ -100,13 +99,6 @@ def _numbered_values(model: ir.Model, shapes: Shapes) -> frozenset[ir.Value]:
         if not more:
             return frozenset(texts - refused)
         refused |= more
-
-
-def _values(graph: ir.Graph) -> list[ir.Value]:
-    """All values of the main graph, each once."""
-    outputs = (value for node in graph for value in node.outputs)
-    found = dict.fromkeys((*graph.inputs, *graph.initializers.values(), *outputs))
-    return list(found)
 
 
 def _touched(node: ir.Node) -> Iterable[ir.Value]:

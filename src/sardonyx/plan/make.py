@@ -6,14 +6,14 @@ the rest is grouped anew; a value that turns out to need bytes gets them likewis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.lowering import Convolution, Counted, NotNative, Product, TransposedConvolution
-from sardonyx.passes.expand import Texts as NumberedTexts
+from sardonyx.passes.expand import Border
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble
@@ -62,14 +62,14 @@ def make_plan(
     shapes: Shapes,
     fold: Fold | None = None,
     target: Target | None = None,
-    texts: NumberedTexts | None = None,
+    border: Border | None = None,
 ) -> Planned:
     """Plan a model. Every node is in the plan's `nodes`, with the reason for where it runs.
 
     Args:
         target: what the backend has; without one, every kernel is plain loops.
         fold: computes a node whose inputs are all constants; None from it leaves the node to the run.
-        texts: what has become of the model's strings.
+        border: where callers have something else than the model.
     """
     constants = find_constants(model, shapes, fold)
     shapes, definitions = name_sizes(shapes)
@@ -77,7 +77,7 @@ def make_plan(
     flow = flatten(model, shapes, constants, numbers)
     try:
         made = _plan_rounds(model, shapes, constants, definitions, flow, target)
-        return made if texts is None else replace(made, plan=_with_texts(made.plan, model, texts))
+        return made if border is None else replace(made, plan=_bordered(made.plan, model, border))
     finally:
         flow.release()
 
@@ -208,20 +208,24 @@ def _write_one(
     return write_group(graph, group, stored, orders)
 
 
-def _with_texts(plan: Plan, model: ir.Model, texts: NumberedTexts) -> Plan:
-    """The plan that says which of its numbers are strings."""
+def _bordered(plan: Plan, model: ir.Model, border: Border) -> Plan:
+    """The plan that says what its inputs and outputs are for callers."""
     inputs = [value for value in model.graph.inputs if value.const_value is None]
-    borders = (
-        tuple(number for number, value in enumerate(values) if value in texts.values)
-        for values in (inputs, model.graph.outputs)
-    )
+    outputs = model.graph.outputs
+
+    def places(values: Sequence[ir.Value], which: Collection[ir.Value]) -> tuple[int, ...]:
+        return tuple(number for number, value in enumerate(values) if value in which)
+
+    texts = None
+    if border.texts:
+        ends = places(inputs, border.texts), places(outputs, border.texts)
+        texts = Texts(border.known, *ends)
     nodes = tuple(
-        replace(one, reason=f"{one.reason}, with numbers for strings")
-        if node in texts.nodes
-        else one
+        replace(one, reason=f"{one.reason}, {border.notes[node]}") if node in border.notes else one
         for node, one in zip(nodes_of(model), plan.nodes, strict=True)
     )
-    return replace(plan, nodes=nodes, texts=Texts(texts.known, *borders))
+    squeezed = places(outputs, border.squeezed)
+    return replace(plan, nodes=nodes, texts=texts, squeezed=squeezed)
 
 
 def _nodes(model: ir.Model, graph: Graph) -> tuple[PlannedNode, ...]:

@@ -443,3 +443,4 @@ class Plan:
     nodes: tuple[PlannedNode, ...]  # those of the main graph, then those of its subgraphs
     definitions: tuple[tuple[str, Size], ...] = ()  # symbols that stand for long sizes
     texts: Texts | None = None
+    squeezed: tuple[int, ...] = ()  # outputs that callers get without their dimensions of 1

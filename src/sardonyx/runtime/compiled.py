@@ -20,7 +20,7 @@ from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.model.opset import normal_domain
 from sardonyx.options import read_environment
-from sardonyx.passes.expand import Texts
+from sardonyx.passes.expand import Border
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.choice import expected_sizes
 from sardonyx.plan.graph import Array
@@ -62,7 +62,7 @@ def plan_native(
     shapes: Shapes,
     choosing: Choosing | None = None,
     progress: Callable[[int, int], None] | None = None,
-    texts: Texts | None = None,
+    border: Border | None = None,
 ) -> Planned:
     """The plan for the CPU that this process runs on; what is measured is compiled, the model is not."""
     choosing = choosing or Choosing(usable_cores())
@@ -72,7 +72,7 @@ def plan_native(
 
     def make(timings: Timings) -> Planned:
         target = replace(usual, timings=timings)
-        return make_plan(model, shapes, partial(fold_node, model), target, texts)
+        return make_plan(model, shapes, partial(fold_node, model), target, border)
 
     try:
         toolchain, cache = find_toolchain(environment), default_cache(environment)
@@ -102,7 +102,7 @@ def compile_native(
     shapes: Shapes,
     choosing: Choosing | None = None,
     *,
-    texts: Texts | None = None,
+    border: Border | None = None,
     progress: Callable[[int, int], None] | None = None,
     instruments: Instruments | None = None,
 ) -> NativeModel:
@@ -110,7 +110,7 @@ def compile_native(
 
     Args:
         choosing: how kernels are chosen; by default for as many threads as there are usable cores.
-        texts: what has become of the model's strings.
+        border: where callers have something else than the model.
         instruments: only tools have any; every constant is in a block of memory of its own then.
 
     Raises:
@@ -123,7 +123,7 @@ def compile_native(
     isa = isa_of(cpu)
     choosing = choosing or Choosing(usable_cores())
     threads = choosing.threads
-    planned = plan_native(model, shapes, choosing, progress, texts)
+    planned = plan_native(model, shapes, choosing, progress, border)
     plan = planned.plan
     flags = () if instruments is None else instruments.flags
     units = [Unit(name, text, flags) for name, text in emit(plan, isa).units.items()]

@@ -25,9 +25,9 @@ from sardonyx.model.opset import latest_opset, nearest_operator
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.custom import find_custom
 from sardonyx.ops.lowering import NotNative
-from sardonyx.passes.expand import Expanded, expand, nodes_of_model
+from sardonyx.passes.expand import Expanded, nodes_of_model
+from sardonyx.passes.prepare import prepare
 from sardonyx.passes.shapes import Shapes, infer_shapes
-from sardonyx.passes.texts import number_texts
 from sardonyx.plan.graph import nodes_of
 from sardonyx.plan.plan import PlannedNode
 from sardonyx.runtime.chosen import Choosing
@@ -68,8 +68,8 @@ class Loaded:
 
     @cached_property
     def planned(self) -> Expanded:
-        """The model as it is compiled: without calls of functions, with numbers for strings."""
-        return number_texts(expand(self.model, self.shapes))
+        """The model as it is compiled."""
+        return prepare(self.model, self.shapes)
 
     @property
     def files(self) -> tuple[MappedFile, ...]:
@@ -103,7 +103,7 @@ class Loaded:
         reason = ""
         try:
             made = compile_native(
-                planned.model, planned.shapes, choosing, texts=planned.texts, progress=progress
+                planned.model, planned.shapes, choosing, border=planned.border, progress=progress
             )
             nodes, native = made.plan.nodes, made if is_native(made) else None
         except ToolchainError as error:

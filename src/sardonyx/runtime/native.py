@@ -26,7 +26,14 @@ import numpy.typing as npt
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.values import Value
-from sardonyx.errors import CancelledError, DeadlineError, RunError, SardonyxError, ShapeError
+from sardonyx.errors import (
+    BudgetError,
+    CancelledError,
+    DeadlineError,
+    RunError,
+    SardonyxError,
+    ShapeError,
+)
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import (
@@ -40,6 +47,7 @@ from sardonyx.plan.plan import (
     Tensor,
 )
 from sardonyx.runtime.abi import CANCELLED, DEADLINE, PAUSED, Run
+from sardonyx.runtime.addresses import address_of
 from sardonyx.runtime.phases import Phase, phases_of
 from sardonyx.runtime.texts import TextTable
 from sardonyx.runtime.threads import Pool
@@ -81,8 +89,8 @@ class Layout:
     outputs: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]  # tensor, shape, type
     output_bytes: int
     largest: (
-        str  # the node that asks for the most bytes, for who must be told that they are too many
-    )
+        Step | None
+    )  # what asks for the most bytes, for who must be told that they are too many
 
 
 Placer: TypeAlias = "Callable[[Layout, Any], object]"
@@ -149,14 +157,19 @@ class NativeModel:
         """
         memory, met = self._take(), dict[str, int]()
         try:
-            if self.texts is None:
-                return memory.go(inputs, guard, trace)
-            numbers = self.texts.number_all(inputs, met)
-            return self.texts.spell(memory.go(numbers, guard, trace), met)
+            if self.texts is not None:
+                inputs = self.texts.number_all(inputs, met)
+            return self.for_caller(memory.go(inputs, guard, trace), met)
         finally:
             memory.forget()
             with self._lock:
                 self._free.append(memory)
+
+    def for_caller(self, outputs: list[Value], met: dict[str, int]) -> list[Value]:
+        """Outputs as callers get them; `met` are the strings of this run that the model does not know."""
+        for position in self.plan.squeezed:
+            outputs[position] = np.squeeze(np.asarray(outputs[position]))
+        return outputs if self.texts is None else self.texts.spell(outputs, met)
 
     def _take(self) -> _Memory:
         with self._lock:
@@ -276,13 +289,13 @@ class NativeModel:
             where = self.nodes_of(step) if isinstance(step, Step) else error.where
             raise RunError(error.message, where=where, hint=error.hint) from error
 
-    def _writer_of(self, phase: Phase, bytes_of: Mapping[int, int]) -> str:
-        """The nodes of the step that first touches the largest tensor of a phase."""
+    def _writer_of(self, phase: Phase, bytes_of: Mapping[int, int]) -> Step | None:
+        """The step that first touches the largest tensor of a phase."""
         largest = max(bytes_of, key=lambda number: bytes_of[number], default=None)
         for step in self.plan.steps[phase.first : phase.end]:
             if isinstance(step, Step) and largest in step.tensors:
-                return self.nodes_of(step)
-        return "the model"
+                return step
+        return None
 
     def nodes_of(self, step: Step | Jump | Count) -> str:
         """The nodes that a step computes, as a person would name them."""
@@ -361,7 +374,7 @@ class _Memory:
             flags = value.flags
             if not (flags.c_contiguous and flags.aligned):
                 value = np.array(value, order="C")
-            self._pointers[number] = value.ctypes.data
+            self._pointers[number] = address_of(value)
         self._values[number] = value
 
     def _native_phase(
@@ -375,7 +388,12 @@ class _Memory:
         model = self._model
         layout = model.layout(number, sizes)
         held = layout.arena_bytes + layout.output_bytes
-        guard.reserve(held, layout.largest)
+        try:
+            guard.reserve(held, "the model")
+        except BudgetError as error:
+            if layout.largest is not None:
+                error.where = model.nodes_of(layout.largest)
+            raise
         self._sizes[: len(sizes)] = list(sizes)
         kept = self._arenas.get(number)
         if kept is None or kept[0] is not layout:
@@ -383,7 +401,7 @@ class _Memory:
         for tensor, shape, dtype in layout.outputs:
             array = np.empty(shape, dtype)
             self._values[tensor] = array
-            self._pointers[tensor] = array.ctypes.data
+            self._pointers[tensor] = address_of(array)
         run = self._run
         run.stop = run.error = 0
         run.deadline = 0 if guard.deadline is None else max(1, int(guard.deadline * 1e9))
@@ -498,7 +516,7 @@ class _Memory:
 def place_tensors(layout: Layout, pointers: Any) -> Array:
     """An arena, and pointers to where the tensors lie in it."""
     memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
-    base = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
+    base = -(-address_of(memory) // ALIGNMENT) * ALIGNMENT
     for tensor, _, offset, _ in layout.offsets:
         pointers[tensor] = base + offset
     return memory
@@ -539,7 +557,7 @@ def _bound_by(plan: Plan, symbols: Mapping[str, int]) -> tuple[tuple[int, int, i
 
 def _pointer_template(plan: Plan, constants: Sequence[Array]) -> list[int | None]:
     return [
-        constants[tensor.place.number].ctypes.data
+        address_of(constants[tensor.place.number])
         if _is_plain_constant(tensor, constants)
         else None
         for tensor in plan.tensors

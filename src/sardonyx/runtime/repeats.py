@@ -42,6 +42,7 @@ class Repeats:
         )
         self._outputs = native.plan.outputs
         self._texts = native.texts
+        self._squeezed = native.plan.squeezed
         self._known: dict[Shapes, _Calls] = {}
 
     @staticmethod
@@ -71,7 +72,10 @@ class Repeats:
                 return None
             arrays.append(array)
         calls = self._known.get(tuple([array.shape for array in arrays]))
-        return None if calls is None else calls.run(arrays, self._inputs, self._outputs)
+        if calls is None:
+            return None
+        outputs = calls.run(arrays, self._inputs, self._outputs)
+        return self._native.for_caller(outputs, {}) if self._squeezed else outputs
 
     def _run_texts(self, texts: TextTable, feeds: Mapping[str, Any]) -> list[Value] | None:
         """The same where strings come in or go out."""
@@ -91,7 +95,8 @@ class Repeats:
         calls = self._known.get(tuple([array.shape for array in arrays]))
         if calls is None:
             return None
-        return texts.spell(calls.run(arrays, self._inputs, self._outputs), met)
+        outputs = calls.run(arrays, self._inputs, self._outputs)
+        return self._native.for_caller(outputs, met)
 
 
 class _Calls:

@@ -109,9 +109,6 @@ def plan_resize(site: Site) -> tuple[list[Axis], Style]:
             site.refuse(f"{name!r} has no native code; it is none of {', '.join(known)}")
     listed = call.ints_attr("axes")
     axes = call.axes(range(rank) if listed is None else listed, rank)
-    for axis in axes:
-        if site.out_shape()[axis] == call.fresh(axis):
-            site.refuse(f"the size of axis {axis} of the result is not known before it runs")
     regions = None
     if style.coordinates == "tf_crop_and_resize":
         regions = _regions(site, len(axes))
@@ -163,8 +160,6 @@ def _planned(
 ) -> Axis:
     """An axis by its scale; the width is the product, before it is rounded down to the output's size."""
     size, output = site.shape(0)[axis], site.out_shape()[axis]
-    if output == site.call.fresh(axis):
-        site.refuse(f"the size of axis {axis} of the result is not known before it runs")
     width = cast(site.b.size(size), "f64") * cast(scale, "f64")
     if region is not None:
         width = width * (region[1] - region[0])
