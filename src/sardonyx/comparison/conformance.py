@@ -21,7 +21,16 @@ import onnx
 from sardonyx.errors import InputError
 from sardonyx.runtime.session import Session
 
-__all__ = ["KINDS", "Case", "Conformance", "Result", "load_cases", "run_case", "run_cases"]
+__all__ = [
+    "KINDS",
+    "Case",
+    "Conformance",
+    "Result",
+    "check_similar",
+    "load_cases",
+    "run_case",
+    "run_cases",
+]
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
 
@@ -275,16 +284,16 @@ def _check_values(case: Case, session: Session) -> None:
         outputs = session.run(None, feeds)
         assert len(outputs) == len(expected), f"{len(outputs)} outputs, {len(expected)} expected"
         for port, output, wanted in zip(session.outputs, outputs, expected, strict=True):
-            _check_similar(output, wanted, case, port.name)
+            check_similar(output, wanted, case, port.name)
 
 
-def _check_similar(output: Any, wanted: Any, case: Case, name: str) -> None:
+def check_similar(output: Any, wanted: Any, case: Case, name: str) -> None:
     """The official runner's rule, which itself fails on sequences of scalars."""
     if isinstance(wanted, list | tuple):
         assert isinstance(output, list | tuple), f"{name}: {type(output).__name__} is no sequence"
         assert len(output) == len(wanted), f"{name}: {len(output)} elements, {len(wanted)} expected"
         for i, (a, b) in enumerate(zip(output, wanted, strict=True)):
-            _check_similar(a, b, case, f"{name}[{i}]")
+            check_similar(a, b, case, f"{name}[{i}]")
         return
     if wanted is None:
         assert output is None, f"{name}: nothing was expected"

@@ -41,10 +41,7 @@ def free_initializers(engine: Engine) -> None:
     if (model.ir_version or 4) >= 4 or engine.is_spent:
         return
     graph = model.graph
-    kept = [value for value in graph.inputs if (value.name or "") not in graph.initializers]
-    if len(kept) == len(graph.inputs):
-        return
-    graph.inputs[:] = kept
+    graph.inputs[:] = [v for v in graph.inputs if (v.name or "") not in graph.initializers]
     model.ir_version = 4
     engine.ledger.notes.append(
         "IR version 4: before it, every weight had to be listed as an input of the model too."

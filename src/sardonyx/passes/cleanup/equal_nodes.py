@@ -103,5 +103,7 @@ def _sample(tensor: ir.TensorProtocol) -> bytes:
 
 
 def _fingerprint(tensor: ir.TensorProtocol) -> Hashable:
+    if tensor.dtype == ir.DataType.STRING:
+        return (tensor.dtype, tuple(tensor.shape.numpy()), tuple(tensor.numpy().reshape(-1)))
     digest = hashlib.sha256(tensor.tobytes()).digest()
     return (tensor.dtype, tuple(tensor.shape.numpy()), digest)

@@ -22,6 +22,9 @@ Evaluate: TypeAlias = Callable[
     [ir.Model, ir.Node, Sequence["npt.NDArray[Any] | None"]], "list[npt.NDArray[Any]] | None"
 ]
 
+_OPEN = frozenset({"If", "Loop", "Scan"})
+_GRAPH = ir.AttributeType.GRAPH
+
 
 @dataclass
 class Workspace:
@@ -61,8 +64,17 @@ class Workspace:
             self._names.update(value.name or "" for node in graph for value in node.outputs)
 
     def graphs(self) -> list[ir.Graph]:
-        """The graph and its subgraphs, outer ones first."""
-        return [self.model.graph, *self.model.graph.subgraphs()]
+        """The graph and the branches and bodies inside of it, outer ones first.
+
+        A graph that belongs to any other operator may not read values from outside: it is left alone.
+        """
+        found = [self.model.graph]
+        for graph in found:
+            for node in graph:
+                if node.op_type in _OPEN and not normal_domain(node.domain):
+                    graphs = (a for a in node.attributes.values() if a.type == _GRAPH)
+                    found += [attribute.as_graph() for attribute in graphs]
+        return found
 
     def fresh_name(self, what: str) -> str:
         """A name that nothing in the model has."""
