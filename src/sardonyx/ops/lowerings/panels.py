@@ -1,8 +1,9 @@
 """Constant weights in panels: for every k, the weights of `WIDTH` columns side by side.
 
-    table[d][column // WIDTH][k][column % WIDTH] = weights[d, column, k]
+    table[d][panel][k][lane] = weights[d, column, k]
 
-A product's sums then fill vector registers and need no adding up at the end.
+A product's sums then fill vector registers and need no adding up at the end. Columns that belong together begin
+a panel of their own; what their last panel has left over is zeros.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from sardonyx.loops.nodes import Dtype, Expr, const
 from sardonyx.ops.lowering import Site
 from sardonyx.sizes import Size
 
-__all__ = ["WIDTH", "Panels", "panels_of", "sum_panels"]
+__all__ = ["WIDTH", "Panels", "holds", "panels_of", "sum_panels"]
 
 WIDTH = 16
+REGISTERS = 96  # sums that are held at a time: 24 of the 32 registers of NEON
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,32 @@ class Panels:
 
 
 def panels_of(site: Site, index: int, dtype: Dtype, columns: Size) -> Panels | None:
-    """The weights of an input [d, column, k]; None where they are no constants, or do not fill panels.
+    """The weights of an input [d, column, k]; None where they are no constants, or too few to fill a panel.
 
     Args:
-        columns: how many of them belong together: no panel may reach over their border.
+        columns: how many of them belong together: no panel reaches over their border.
     """
     weights = site.constant(index)
     if weights is None or site.dtype(index) != dtype or not isinstance(columns, int):
         return None
-    directions, count, depth = weights.shape
-    if columns % WIDTH or count % WIDTH or not weights.size:
+    if columns < WIDTH or not weights.size:
         return None
-    split = weights.reshape(directions, count // WIDTH, WIDTH, depth)
+    directions, count, depth = weights.shape
+    groups, rest = divmod(count, columns)
+    if rest:
+        return None  # the shapes contradict each other; a run says so
+    split = weights.reshape(directions, groups, columns, depth)
+    if missing := -columns % WIDTH:
+        split = np.pad(split, ((0, 0), (0, 0), (0, missing), (0, 0)))
+    panels = groups * ((columns + missing) // WIDTH)
+    split = split.reshape(directions, panels, WIDTH, depth)
     table = np.ascontiguousarray(split.swapaxes(2, 3)).reshape(-1)
-    return Panels(site.table(table), count // WIDTH, depth)
+    return Panels(site.table(table), panels, depth)
+
+
+def holds(rows: int, panels: int) -> bool:
+    """Whether registers hold the sums of so many rows and panels, half a panel's at the least."""
+    return rows * panels * (WIDTH // 2) <= REGISTERS
 
 
 def sum_panels(
@@ -60,22 +74,40 @@ def sum_panels(
     places: Callable[[Size], Sequence[Size]],
 ) -> str:
     """An array of sums over k of rows[r](k) times the weights at places(k)[p]: [r][p][lane]."""
+    count = len(rows) * len(places(0))
+    found = b.array(dtype, count * WIDTH)
+    lanes = WIDTH if count * WIDTH <= REGISTERS else WIDTH // 2
+    for first in range(0, WIDTH, lanes):
+        sums = _sums(
+            b, dtype, panels, rows, lambda k, first=first: [at + first for at in places(k)], lanes
+        )
+        # Who reads them at variable places reads a copy: the sums themselves are registers.
+        with b.loop(lanes, "vector") as lane:
+            for number in range(count):
+                b.put(found, number * WIDTH + first + lane, b.element(sums, number * lanes + lane))
+    return found
+
+
+def _sums(
+    b: Builder,
+    dtype: Dtype,
+    panels: Panels,
+    rows: Sequence[Callable[[Size], Expr]],
+    places: Callable[[Size], Sequence[Size]],
+    lanes: int,
+) -> str:
     count = len(places(0))
-    size = len(rows) * count * WIDTH
+    size = len(rows) * count * lanes
     sums = b.array(dtype, size)
     with b.loop(size, "vector") as at:
         b.put(sums, at, const(0, dtype))
     with b.loop(panels.depth) as k:
         factors = [b.let(row(k)) for row in rows]
         starts = places(k)
-        with b.loop(WIDTH, "vector") as lane:
+        with b.loop(lanes, "vector") as lane:
             weights = [b.let(b.load(panels.table, start + lane)) for start in starts]
             for r, factor in enumerate(factors):
                 for p, weight in enumerate(weights):
-                    at = (r * count + p) * WIDTH + lane
+                    at = (r * count + p) * lanes + lane
                     b.put(sums, at, b.element(sums, at) + factor * weight)
-    # Who reads them at variable places reads a copy: the sums themselves are registers.
-    copy = b.array(dtype, size)
-    with b.loop(size, "vector") as at:
-        b.put(copy, at, b.element(sums, at))
-    return copy
+    return sums

@@ -1,0 +1,173 @@
+"""The two products of a recurrent layer: weights times all inputs at once, and weights times the state of a step.
+
+given[d, t, b, g] = W x + the bias of W
+sums[row, gate, unit] = R[gate, unit] · h[row]      then the cell, on the units of a strip side by side
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TypeAlias
+
+from sardonyx.loops.build import Builder
+from sardonyx.loops.index import unflatten
+from sardonyx.loops.nodes import Expr, Var, const
+from sardonyx.ops.lowerings.panels import WIDTH, Panels, holds, sum_panels
+from sardonyx.ops.lowerings.recurrent_layer import BIAS, Group, Layer, R, Unit, W
+from sardonyx.ops.lowerings.windows import place_at
+from sardonyx.sizes import Size, ceil_div, min_of
+
+__all__ = ["ROWS", "Cell", "Source", "each_unit", "multiply_input"]
+
+UNITS = WIDTH  # hidden units whose activations are computed side by side
+ROWS = 4  # rows of a batch that share each load of the weights
+COLUMNS = 4  # gates of the input's product that share each load of the input
+STRIP = 64  # columns of the input's product in one piece of work
+
+# Multiplies weights with a state and does something to every unit's sums.
+Cell: TypeAlias = Callable[[Unit], None]
+Source: TypeAlias = Callable[[Size, Size, Size], Expr]
+
+
+def _clamped(b: Builder, place: Size, size: Size, *, exact: bool) -> Size:
+    """A place that may be past the end as the last one: it is computed twice, to the same answer."""
+    return place if exact else b.index(b.size(min_of(place, size - 1)), size)
+
+
+def _lanes(b: Builder, start: Size, size: Size, width: int) -> Size:
+    """How many of a strip's places are there."""
+    if _divides(width, size):
+        return width
+    return b.index(b.size(min_of(size - start, width)), width + 1)
+
+
+def _divides(part: int, size: Size) -> bool:
+    return isinstance(size, int) and size % part == 0
+
+
+def multiply_input(layer: Layer) -> None:
+    """given = W x + the bias of W, for all steps, tile by tile."""
+    b, columns = layer.b, layer.gates * layer.hidden
+    rows = layer.steps * layer.batch
+    tile = min(ROWS, max(rows, 1)) if isinstance(rows, int) else ROWS
+    extents = (layer.directions, ceil_div(rows, tile), ceil_div(columns, STRIP))
+    with b.parallel(extents, tile * STRIP * layer.features) as (d, block, strip):
+        places = []
+        for number in range(tile):
+            row = _clamped(b, block * tile + number, rows, exact=_divides(tile, rows))
+            step, at = unflatten(row, (layer.steps, layer.batch), b.ranges)
+            places.append((b.named(step, layer.steps), b.named(at, layer.batch)))
+        start = strip * STRIP
+        left = STRIP if _divides(STRIP, columns) else min_of(columns - start, STRIP)
+        if layer.w is not None:
+            with b.loop(ceil_div(left, WIDTH)) as number_:
+                _panel_of_input(layer, layer.w, d, places, strip * (STRIP // WIDTH) + number_)
+            return
+        with b.loop(ceil_div(left, COLUMNS)) as quad:
+            first = start + quad * COLUMNS
+            exact = _divides(COLUMNS, columns)
+            gates = [_clamped(b, first + n, columns, exact=exact) for n in range(COLUMNS)]
+            _tile_of_input(layer, d, places, gates)
+
+
+def _tile_of_input(
+    layer: Layer, d: Size, places: Sequence[tuple[Size, Size]], gates: Sequence[Size]
+) -> None:
+    b, site = layer.b, layer.site
+    totals = [[b.local(const(0, layer.dtype)) for _ in gates] for _ in places]
+    with b.loop(layer.features, "vector") as feature:
+        inputs = [layer.x(step, row, feature) for step, row in places]
+        weights = [site.operand(W, (d, gate, feature)) for gate in gates]
+        for row, x in zip(totals, inputs, strict=True):
+            for total, weight in zip(row, weights, strict=True):
+                b.set(total, total + x * weight)
+    for row, (step, at) in zip(totals, places, strict=True):
+        for total, gate in zip(row, gates, strict=True):
+            value = total + layer.bias(d, gate) if site.call.has(BIAS) else total
+            b.store(layer.given, layer.given_at(d, step, at, gate), value)
+
+
+def _panel_of_input(
+    layer: Layer, w: Panels, d: Size, places: Sequence[tuple[Size, Size]], panel: Size
+) -> None:
+    b = layer.b
+    rows = [partial(layer.x, step, row) for step, row in places]
+    sums = sum_panels(b, layer.dtype, w, rows, lambda k: [w.at(d, panel, k)])
+    columns, first = layer.gates * layer.hidden, panel * WIDTH
+    with b.loop(_lanes(b, first, columns, WIDTH), "vector") as lane:
+        gate = place_at(b, first + lane, columns)
+        for number, (step, at) in enumerate(places):
+            total = b.element(sums, number * WIDTH + lane)
+            value = total + layer.bias(d, gate) if layer.site.call.has(BIAS) else total
+            b.store(layer.given, layer.given_at(d, step, at, gate), value)
+
+
+def each_unit(
+    layer: Layer, group: Group, step: Size, gates: Sequence[int], source: Source, cell: Cell
+) -> None:
+    """One pass over all units: their weights of some gates times a state, then the cell."""
+    b, hidden, tile = layer.b, layer.hidden, group.tile
+    width = min(UNITS, max(hidden, 1)) if isinstance(hidden, int) else UNITS
+    whole = _divides(tile, layer.batch)
+    extents = (group.count, ceil_div(layer.batch, tile), ceil_div(hidden, width))
+    work = hidden * (len(gates) * tile * width)
+    with b.parallel(extents, work) as (number, block, strip):
+        d, start = group.first + number, strip * width
+        lanes = _lanes(b, start, hidden, width)
+        rows = [_clamped(b, block * tile + n, layer.batch, exact=whole) for n in range(tile)]
+        if layer.r is not None and holds(tile, len(gates)):
+            sums = _sums_of_panels(layer, layer.r, d, rows, gates, strip, source)
+        else:
+            sums = b.array(layer.dtype, tile * len(gates) * width)
+            with b.loop(lanes) as lane:
+                unit = place_at(b, start + lane, hidden)
+                totals = _dots(layer, d, rows, [gate * hidden + unit for gate in gates], source)
+                for number_, total in enumerate(totals):
+                    b.put(sums, number_ * width + lane, total)
+        for n, row in enumerate(rows):
+            inside = b.size(block * tile + n) < b.size(layer.batch)
+            with nullcontext() if whole else b.when(inside):
+                at, live = layer.place(d, step, row)
+                with b.loop(lanes, "vector") as lane:
+                    found = [
+                        b.let(b.element(sums, (n * len(gates) + g) * width + lane))
+                        for g in range(len(gates))
+                    ]
+                    unit = place_at(b, start + lane, hidden)
+                    cell(Unit(layer, d, row, unit, step, at, live, found))
+
+
+def _sums_of_panels(
+    layer: Layer,
+    r: Panels,
+    d: Size,
+    rows: Sequence[Size],
+    gates: Sequence[int],
+    strip: Size,
+    source: Source,
+) -> str:
+    each = r.panels // layer.gates  # panels of a gate
+    return sum_panels(
+        layer.b,
+        layer.dtype,
+        r,
+        [partial(source, d, row) for row in rows],
+        lambda k: [r.at(d, gate * each + strip, k) for gate in gates],
+    )
+
+
+def _dots(
+    layer: Layer, d: Size, rows: Sequence[Size], columns: Sequence[Size], source: Source
+) -> list[Var]:
+    """Every row's state times every column's weights; the rows share the weights."""
+    b = layer.b
+    totals = [b.local(const(0, layer.dtype)) for _ in rows for _ in columns]
+    with b.loop(layer.hidden, "vector") as k:
+        states = [source(d, row, k) for row in rows]
+        weights = [layer.site.operand(R, (d, column, k)) for column in columns]
+        pairs = [(state, weight) for state in states for weight in weights]
+        for total, (state, weight) in zip(totals, pairs, strict=True):
+            b.set(total, total + state * weight)
+    return totals
