@@ -3,8 +3,9 @@
     python -m benchmarks.peers --beside onnxruntime openvino torch --json build/speed-2.json
     python -m benchmarks.peers --threads 1 --json build/speed-1.json
     python -m benchmarks.peers --start-up --json build/start-up.json
+    python -m benchmarks.accuracy --json build/accuracy.json
     python -m benchmarks.real_models --json build/real.json
-    python -m benchmarks.page build/speed-2.json build/speed-1.json build/start-up.json build/real.json
+    python -m benchmarks.page build/speed-2.json build/speed-1.json build/start-up.json build/accuracy.json build/real.json
 
 Every file tells by itself what was measured, on which machine. The page holds what it is given and nothing else.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,31 @@ def start_up_section(content: Result) -> str:
     return "\n".join(lines)
 
 
+def accuracy_section(content: Result) -> str:
+    rows = content["results"]
+    engines = list(dict.fromkeys(engine for row in rows for engine in row["errors"]))
+    lines = [
+        "The root mean square of the errors against the same model in float64, as part of that of the outputs, "
+        "and in brackets over onnxruntime's: **under 1, nearer to the truth**. The median over several inputs.",
+        "",
+        f"| model | {' | '.join(engines)} |",
+        f"|---|{'--:|' * len(engines)}",
+    ]
+    for row in rows:
+        cells = [error_text(row["errors"].get(engine)) for engine in engines]
+        lines.append(f"| {row['model']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def error_text(errors: Mapping[str, Any] | None) -> str:
+    if errors is None:
+        return "–"
+    ratio = errors["ratio"]
+    # What is rounded to bfloat16 is thousands of times further off: no ratio says more than the error.
+    said = "" if ratio is None or ratio > 100 else f" ({ratio:.2f})"
+    return f"{errors['mean']:.1e}{said}"
+
+
 def real_section(content: Result) -> str:
     rows = [row for row in content["results"] if row["ratio"] is not None]
     ratios = [row["ratio"]["median"] for row in rows]
@@ -139,6 +165,13 @@ def chart(rows: Sequence[Result], title: str) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
+SECTIONS: Mapping[str, Callable[[Result], str]] = {
+    "start-up": start_up_section,
+    "accuracy": accuracy_section,
+    "real": real_section,
+}
+
+
 def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
     """The page, and its pictures by name."""
     sections, pictures = [HEAD], {}
@@ -148,6 +181,8 @@ def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
         title = {
             "speed": f"Speed, batch 1, {machine['threads']} threads: {content.get('ours', '')}",
             "start-up": "Start-up and memory, from the cache of compiled models",
+            "accuracy": "Accuracy, against float64"
+            + (", trained models" if content.get("real") else ""),
             "real": f"Trained models from packages, {machine['threads']} threads",
         }[kind]
         if kind == "speed":
@@ -155,7 +190,7 @@ def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
             body = speed_section(content, name)
             pictures[name] = chart(content["results"], title)
         else:
-            body = start_up_section(content) if kind == "start-up" else real_section(content)
+            body = SECTIONS[kind](content)
         said = f"{machine['cpu']}. {machine['system']}. {machine['engines']}."
         sections.append(f"## {title}\n\n{said}\n\n{body}\n")
     return "\n".join(sections), pictures

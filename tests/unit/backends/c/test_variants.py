@@ -10,6 +10,7 @@ from benchmarks.kernel_harness import IN_ORDER, compile_kernel
 from numpy.typing import NDArray
 
 from sardonyx.backends.c.cpu import host_cpu
+from sardonyx.backends.c.kernels.conv import PIECE as CONV_PIECE
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, isa_of, tile_of
@@ -90,8 +91,8 @@ def test_convolutions(isa: Isa, tmp_path: Path) -> None:
         (3, 17, "f32"),  # blocks of whole rows of the kernel would not be whole pieces
         (16, 5, "f32"),
         (33, 7, "f32"),
-        (PIECE + 1, 3, "f32"),
-        (PIECE + 30, 3, "f16"),  # copied, however many channels there are
+        (CONV_PIECE + 1, 3, "f32"),
+        (CONV_PIECE + 30, 3, "f16"),  # copied, however many channels there are
         (5, 9, "f16"),
     ],
 )

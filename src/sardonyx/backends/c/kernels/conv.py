@@ -31,8 +31,9 @@ from sardonyx.backends.c.kernels.nest import (
     nest_functions,
     segments_of_pieces,
 )
-from sardonyx.backends.c.kernels.tile import PIECE, TileFamily
+from sardonyx.backends.c.kernels.tile import TileFamily
 
+PIECE = 128  # products summed in one go, fewer than those of a matrix product: so do the peers
 NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
 
 
