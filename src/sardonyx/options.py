@@ -24,6 +24,8 @@ VARIABLES: Mapping[str, str] = {
     "SARDONYX_TRACEBACK": "1 shows Python tracebacks instead of one-line errors",
 }
 
+_FOLDERS = ("XDG_CACHE_HOME", "HOME")  # where a user's caches are
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _BYTES = re.compile(r"(\d{1,12}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
@@ -53,11 +55,8 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     Raises:
         InputError: a variable cannot be understood.
     """
-    given = {
-        name: text
-        for name, text in (os.environ if variables is None else variables).items()
-        if text
-    }
+    source = os.environ if variables is None else variables
+    given = {name: text for name in (*VARIABLES, *_FOLDERS) if (text := source.get(name))}
     compiler = _words(given.get("SARDONYX_CC", ""))
     return Environment(
         cache_dir=_cache_dir(given),

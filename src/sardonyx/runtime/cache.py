@@ -116,14 +116,14 @@ class Cache:
 
     def find(self, kind: str, key: str) -> Path | None:
         """The entry's file, sound as it was written; what is damaged or not ours is dropped."""
+        by_date = _checked(kind) in _TRUSTED_BY_DATE
         for root in (self.root, self._spare):
             if root is None:
                 continue
-            folder = root / _checked(kind) / _safe(key)
+            folder = f"{root}/{kind}/{_safe(key)}"
             for name in _names(folder):
-                path = folder / name
-                if is_sound(path, by_date=kind in _TRUSTED_BY_DATE):
-                    return path
+                if is_sound(folder, name, by_date=by_date):
+                    return Path(folder, name)
         return None
 
     def put(
@@ -242,19 +242,21 @@ class Cache:
 
 def default_cache(options: Environment) -> Cache:
     """The user's cache. Where it cannot be, a temporary one and a warning; never a folder of somebody else."""
-    root = options.cache_dir
+    root, limit = options.cache_dir, options.cache_limit
     try:
-        make_private(root)
+        cache = Cache(root, limit=limit)
         why = "the disk is mounted noexec" if forbids_execution(root) else ""
-    except OSError as error:
-        why = error.strerror or str(error)
+    except CacheError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        why = error.__cause__.strerror or str(error.__cause__)
     if not why:
-        return Cache(root, limit=options.cache_limit)
+        return cache
     try:
         folder = temporary_folder()
     except OSError as error:
         raise _unusable(root, error) from error
-    return Cache(folder, limit=options.cache_limit, reason=_say_why(root, why))
+    return Cache(folder, limit=limit, reason=_say_why(root, why))
 
 
 def _say_why(root: Path, why: str) -> str:
@@ -288,9 +290,9 @@ def _safe(key: str) -> str:
     return key if DIGEST.fullmatch(key) else content_key(key)
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Path | str) -> list[str]:
     try:
-        return sorted(path.name for path in folder.iterdir())
+        return sorted(os.listdir(folder))  # noqa: PTH208 - a session opens six folders, and waits
     except OSError:
         return []
 

@@ -20,23 +20,24 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 _ATTEMPTS = 3  # another process may clear the cache meanwhile
 
 
-def is_sound(path: Path, *, by_date: bool) -> bool:
+def is_sound(folder: str, name: str, *, by_date: bool) -> bool:
     """Whether a file is ours and what its name says; one that is not is removed."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    path = f"{folder}/{name}"
     try:
-        opened = os.open(path, flags)
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
-            drop(path)
+            drop(Path(path))
         return False
     try:
-        sound = _is_ours(os.fstat(opened)) and _is_whole(opened, path.name, by_date)
+        status = os.fstat(opened)
+        sound = _is_ours(status) and _is_whole(opened, status, name, by_date)
     except OSError:
         return False  # the disk cannot read it now
     finally:
         os.close(opened)
     if not sound:
-        drop(path)
+        drop(Path(path))
     return sound
 
 
@@ -45,11 +46,11 @@ def _is_ours(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and not others_write
 
 
-def _is_whole(opened: int, name: str, by_date: bool) -> bool:
+def _is_whole(opened: int, status: os.stat_result, name: str, by_date: bool) -> bool:
     if DIGEST.fullmatch(name) is None:
         return False
     date = _date_of(name)
-    if not (by_date and os.fstat(opened).st_mtime_ns == date) and _hash(opened) != name:
+    if not (by_date and status.st_mtime_ns == date) and _hash(opened) != name:
         return False
     with suppress(OSError):  # a read-only disk
         os.utime(opened, ns=(time.time_ns(), date))  # the last use, and the date of this content

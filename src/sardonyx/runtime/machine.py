@@ -109,34 +109,34 @@ def usable_cores(root: Path = ROOT) -> int:
 
 def usable_memory(root: Path = ROOT) -> int | None:
     """Bytes this process may have: the machine's, cut by the control group's limit."""
-    known = [size for size in (machine_memory(root), memory_limit(root)) if size is not None]
-    return min(known, default=None)
+    limit = memory_limit(root)
+    return machine_memory(root) if limit is None else limit  # a limit is less than the machine has
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
     """CPUs that the control group grants, as 1.5; None without a quota. The tightest of all levels."""
     quotas: list[float] = []
-    for group in _groups(root, "cpu"):
-        unified = _read(f"{group}/cpu.max").split()  # version 2: "150000 100000", or "max 100000"
-        if len(unified) == 2 and unified[0].isdigit():
-            quotas.append(int(unified[0]) / int(unified[1]))
-        quota = _read(f"{group}/cpu.cfs_quota_us").split()  # version 1: -1 is no quota
-        period = _read(f"{group}/cpu.cfs_period_us").split()
-        if quota and period and quota[0].isdigit() and period[0].isdigit():
-            quotas.append(int(quota[0]) / int(period[0]))
+    unified, own = _groups(root, "cpu")
+    for group in unified:
+        words = _read(f"{group}/cpu.max").split()  # "150000 100000", or "max 100000"
+        if len(words) == 2 and words[0].isdigit():
+            quotas.append(int(words[0]) / int(words[1]))
+    for group in own:
+        quota = _read(f"{group}/cpu.cfs_quota_us").strip()  # -1 is no quota
+        period = _read(f"{group}/cpu.cfs_period_us").strip() if quota.isdigit() else ""
+        if period.isdigit():
+            quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
     """Bytes that the control group grants; None without a limit. The tightest of all levels."""
-    limits: list[int] = []
-    for group in _groups(root, "memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            words = _read(f"{group}/{name}").split()
-            if words and words[0].isdigit():
-                limits.append(int(words[0]))
+    unified, own = _groups(root, "memory")
+    texts = [_read(f"{group}/memory.max").strip() for group in unified]
+    texts += [_read(f"{group}/memory.limit_in_bytes").strip() for group in own]
     total = machine_memory(root)
     # Version 1 says "no limit" with a number near 2^63.
+    limits = (int(text) for text in texts if text.isdigit())
     return min((limit for limit in limits if total is None or limit < total), default=None)
 
 
@@ -151,27 +151,28 @@ def machine_memory(root: Path = ROOT) -> int | None:
         return None
 
 
-def _groups(root: Path, controller: str) -> list[str]:
-    """The folders of this process's control group and all above it, version 1 and 2.
+def _groups(root: Path, controller: str) -> tuple[list[str], list[str]]:
+    """The folders of this process's control group and all above it, of version 2 and of version 1.
 
     /proc/self/cgroup has a line a hierarchy: `4:memory:/a/b`, and `0::/a/b` for version 2. In a
     container the path is often that of the host, and only the mounted root is there.
     """
     mounted = f"{root}/sys/fs/cgroup"
-    found = [mounted, f"{mounted}/{controller}"]
+    unified, own = [mounted], [f"{mounted}/{controller}"]
     for line in _read(f"{root}/proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if number == "0":
-            base = mounted
-        elif controller in controllers.split(","):
-            joint = Path(mounted, controllers)
-            base = str(joint) if joint.is_dir() else f"{mounted}/{controller}"
-        else:
-            continue
         parts = [part for part in path.strip().split("/") if part and part != ".."]
-        found += ["/".join([base, *parts[: depth + 1]]) for depth in range(len(parts))]
-    return found
+        if number == "0":
+            unified += _below(mounted, parts)
+        elif controller in controllers.split(","):
+            joint = f"{mounted}/{controllers}"
+            own += _below(joint if Path(joint).is_dir() else own[0], parts)
+    return unified, own
+
+
+def _below(base: str, parts: list[str]) -> list[str]:
+    return ["/".join([base, *parts[: depth + 1]]) for depth in range(len(parts))]
 
 
 def _read(path: str) -> str:

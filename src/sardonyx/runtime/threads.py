@@ -51,13 +51,16 @@ class Pool:
         leave_address: void (sx_run *): the calling thread's floating-point mode is again what it was.
     """
 
-    def __init__(self, library: Path, threads: int) -> None:
+    def __init__(self, library: Path, threads: int, *, crowded: bool = False) -> None:
+        """
+        Args:
+            crowded: there are more threads than cores.
+        """
         functions = ctypes.CDLL(str(library))
         create = functions.sx_pool_create
         create.argtypes = (ctypes.c_int32, ctypes.c_int64)
         create.restype = ctypes.c_void_p
-        spin = _SPIN if threads <= usable_cores() else _CROWDED_SPIN
-        handle: int | None = create(threads, spin)
+        handle: int | None = create(threads, _CROWDED_SPIN if crowded else _SPIN)
         if handle is None:
             raise RunError(
                 f"there is no memory for a pool of {threads} threads",
@@ -110,7 +113,7 @@ def make_pool(threads: int, flags: Sequence[str] = ()) -> Pool:
     ]
     toolchain = find_toolchain(environment)
     library = build_library(units, toolchain, host_cpu(), default_cache(environment))
-    return Pool(library, threads)
+    return Pool(library, threads, crowded=threads > usable_cores())
 
 
 def _address(function: ctypes._NamedFuncPointer) -> int:

@@ -8,7 +8,7 @@ architecture's baseline is a word in `features`, and `require` refuses code that
 
 from __future__ import annotations
 
-import platform
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +77,7 @@ class Cpu:
 
 def host_cpu(root: Path = ROOT, architecture: str | None = None) -> Cpu:
     """The CPU of this machine, or of the one whose files are under `root`."""
-    machine = platform.machine() if architecture is None else architecture
+    machine = os.uname().machine if architecture is None else architecture
     info = read_cpuinfo(root)
     if machine in ("x86_64", "AMD64"):
         return _x86(info)

@@ -24,6 +24,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ def compiler_stamp(options: Environment) -> str:
     program = _packaged_zig() if options.compiler is None else shutil.which(options.compiler[0])
     if program is None:
         return ""
-    status = Path(program).stat()
+    status = os.stat(program)  # noqa: PTH116 - whoever opens a model waits for it
     parts = (program, *(options.compiler or ()), str(status.st_size), str(status.st_mtime_ns))
     return _digest(*parts, *platform.libc_ver(), *_BASE_FLAGS, *_LINK_FLAGS)
 
@@ -185,11 +186,15 @@ def _find(chosen: tuple[str, ...] | None) -> Toolchain:
 
 def _packaged_zig() -> str:
     """The program inside the ziglang package; the package itself is not imported."""
+    for folder in sys.path:  # where nearly everybody has it
+        program = f"{folder}/ziglang/zig"
+        if folder and os.access(program, os.X_OK):
+            return program
     spec = importlib.util.find_spec("ziglang")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        program = Path(folder) / "zig"
+        program = f"{folder}/zig"
         if os.access(program, os.X_OK):
-            return str(program)
+            return program
     raise ToolchainError(
         "there is no C compiler: the package ziglang is not installed",
         hint="Run: pip install ziglang. Or name a compiler of your own, as in SARDONYX_CC=gcc.",

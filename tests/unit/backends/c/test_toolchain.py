@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,7 @@ def test_without_a_c_library_there_is_nothing_to_link(monkeypatch: pytest.Monkey
 def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     module._find.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "path", [])
     with pytest.raises(ToolchainError, match=r"pip install ziglang.*SARDONYX_CC"):
         toolchain_of(None)
 
