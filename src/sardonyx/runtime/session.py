@@ -35,6 +35,8 @@ if TYPE_CHECKING:  # what a model that was compiled before does without, and wou
 
 __all__ = ["Placement", "Session"]
 
+_MATTERS = 1 << 24  # bytes that any process may have
+
 
 class Session:
     """Load a model once, run it many times.
@@ -102,7 +104,7 @@ class Session:
         )
         self._threads = threads or usable_cores()
         self._source = (source, limits, base_dir)
-        self._byte_budget = byte_budget if byte_budget is not None else _default_budget()
+        self._byte_budget = byte_budget
         self._fixed_dims = dict(fixed_dims or {})
         self._defaults: frozenset[str] = frozenset()  # inputs that the model has values for
         self._native: NativeModel | None = None
@@ -270,9 +272,10 @@ class Session:
         if "_loaded" in self.__dict__:
             self._loaded.verify_files()
         deadline = None if timeout is None else time.monotonic() + timeout
-        return Guard(
-            byte_budget if byte_budget is not None else self._byte_budget, deadline, cancel
-        )
+        given = byte_budget if byte_budget is not None else self._byte_budget
+        if given is not None:
+            return Guard(given, deadline, cancel)
+        return _UsualGuard(deadline=deadline, cancel=cancel)
 
 
 def _is_file(source: str | os.PathLike[str]) -> bool:
@@ -355,6 +358,17 @@ class _Kept:
             return native
         opened = self.open()
         return native if opened is None else opened.native
+
+
+class _UsualGuard(Guard):
+    """Looks how much memory there is as soon as a run wants so much that it may matter: a tiny model need not wait for it."""
+
+    __slots__ = ()
+
+    def reserve(self, nbytes: int, where: str) -> None:
+        if self.byte_budget is None and self.bytes_held + nbytes > _MATTERS:
+            self.byte_budget = _default_budget()
+        super().reserve(nbytes, where)
 
 
 def _default_budget() -> int | None:
