@@ -6,6 +6,7 @@ feeds = random_feeds(model, 7)   # with NaN, infinities and signed zeros among t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -371,10 +372,109 @@ def branch(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call("If", [condition], shape, then_branch=body("Relu", "a"), else_branch=body("Neg", "b"))
 
 
+def scale_shift(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Constants one after the other, with a Neg or a limit among them."""
+    for _ in range(make.pick(2, 3, 4)):
+        op = make.pick("Add", "Sub", "Mul", "Div", "Neg", "Max", "Min")
+        if op == "Neg":
+            x = make.call(op, [x], shape)
+            continue
+        other = make.floats(*make.pick((), (1,), shape[-1:]))
+        x = make.call(op, [x, other] if make.chance(0.7) else [other, x], shape)
+
+
+def parts(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Slices of one value, side by side or with gaps, put together again or used by themselves."""
+    if not shape or shape[-1] < 3:
+        return
+    axis, size = len(shape) - 1, shape[-1]
+    marks = sorted({0, size, *(int(n) for n in make.random.integers(0, size + 1, size=2))})
+    found = []
+    for begin, end in itertools.pairwise(marks):
+        last = make.pick(end, end, 2**62) if end == size else end
+        inputs = [x, make.ints(begin), make.ints(last), make.ints(axis)]
+        found.append((make.call("Slice", inputs, (*shape[:-1], end - begin)), end - begin))
+    first = found[0][0]
+    if make.chance(0.3):
+        y = make.call("Slice", [first, make.ints(0), make.ints(1), make.ints(-1)], (*shape[:-1], 1))
+        make.call("Neg", [y], (*shape[:-1], 1))
+    if make.chance(0.7) and len(found) > 1:
+        chosen = found if make.chance(0.6) else found[1:]
+        total = sum(length for _, length in chosen)
+        make.call("Concat", [name for name, _ in chosen], (*shape[:-1], total), axis=axis)
+    indices = make.pick([0, 1], [1, 2], [2, 1, 0], [-2, -1], [0, 2, 1], [0, 1, 2])
+    target = (*shape[:-1], len(indices))
+    make.call("Gather", [x, make.ints(*indices)], target, axis=axis)
+
+
+def chosen(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Conditions on the values, joined and negated."""
+    zero = make.floats(*shape[-1:])
+    names = [make.name() for _ in range(5)]
+    op = make.pick("Less", "Greater", "LessOrEqual") if make.opset >= 12 else "Less"
+    make.nodes.append(helper.make_node(op, [x, zero], [names[0]]))
+    make.nodes.append(helper.make_node("Not", [names[0]], [names[1]]))
+    truth = make.constant(np.array(make.chance(0.5)))
+    other = make.pick(names[0], names[1], truth)
+    joined = make.pick("And", "Or", "Xor")
+    make.nodes.append(helper.make_node(joined, [names[1], other], [names[2]]))
+    make.nodes.append(helper.make_node("Not", [names[2]], [names[3]]))
+    condition = make.pick(*names[:4], truth)
+    y = make.call("Neg", [x], shape)
+    make.call("Where", [condition, x, make.pick(x, y)], shape)
+
+
+def reduce_twice(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2 or min(shape) == 0:
+        return
+    op = make.pick("ReduceMean", "ReduceMax", "ReduceSum", "ReduceMin")
+    by_input = make.opset >= 18 or (op == "ReduceSum" and make.opset >= 13)
+    keep = make.pick(0, 1)
+    for _ in range(2):
+        axis = int(make.random.integers(len(shape)))
+        inputs = [x, make.ints(axis - len(shape))] if by_input else [x]
+        extra = {} if by_input else {"axes": [axis]}
+        shape = (*shape[:axis], *([1] if keep else []), *shape[axis + 1 :])
+        x = make.call(op, inputs, shape, keepdims=keep, **extra)
+
+
+def two_products(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Products by constants with factors before, between and after them."""
+    if len(shape) < 2 or min(shape) == 0:
+        return
+    if make.chance(0.5):
+        x = make.call("Tanh", [x], shape)
+    for _ in range(2):
+        if make.chance(0.3):
+            x = make.call("Mul", [x, make.floats(shape[-1])], shape)
+        outer = make.pick(1, 4, 6)
+        x = make.call("MatMul", [x, make.floats(shape[-1], outer)], (*shape[:-1], outer))
+        shape = (*shape[:-1], outer)
+        if make.chance(0.3):
+            x = make.call("Add", [x, make.floats(outer)], shape)
+    make.call(make.pick("Mul", "Div"), [x, make.floats(*make.pick((), (shape[-1],)))], shape)
+
+
+def before_convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 4 or min(shape) < 1:
+        return
+    n, c, h, w = shape
+    if make.chance(0.5):
+        variance = make.constant(make.random.uniform(0.1, 2, size=c).astype(np.float32))
+        inputs = [x, make.floats(c), make.floats(c), make.floats(c), variance]
+        x = make.call("BatchNormalization", inputs, shape)
+    else:
+        x = make.call(make.pick("Add", "Mul", "Sub"), [x, make.floats(c, 1, 1)], shape)
+    pad = make.pick(0, 0, 1)
+    target = (n, 2, h + 2 * pad, w + 2 * pad)
+    make.call("Conv", [x, make.floats(2, c, 1, 1)], target, pads=[pad] * 4)
+
+
 STEPS: tuple[Step, ...] = (
     *(unary, unary, constant_operand, constant_operand, two_values, clip, transpose, transpose),
     *(reshape, reshape, squeeze, expand, cast, part, part, concat, product, gemm, convolution),
     *(convolution, reduce, gelu, layer_norm, hard_swish, twice, dropout, branch),
+    *(scale_shift, scale_shift, parts, chosen, reduce_twice, two_products, before_convolution),
 )
 
 

@@ -11,12 +11,12 @@ import onnx_ir as ir
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "affine_of_normalization"]
 
 Array = npt.NDArray[Any]
 
 
-def _affine_of_normalization(node: ir.Node, draft: Draft) -> tuple[Array, Array] | Refusal | None:
+def affine_of_normalization(node: ir.Node, draft: Draft) -> tuple[Array, Array] | Refusal | None:
     """A batch normalisation as one factor and one offset a channel, in float64."""
     if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
         return Refusal("its running statistics are read")
@@ -76,7 +76,7 @@ def conv_then_normalization(node: ir.Node, draft: Draft) -> Outcome:
     conv = draft.made_by(node.inputs[0], "Conv", "ConvTranspose")
     if conv is None:
         return None
-    affine = _affine_of_normalization(node, draft)
+    affine = affine_of_normalization(node, draft)
     if affine is None or isinstance(affine, Refusal):
         return affine
     merged = _merge(conv, *affine, draft)
@@ -177,4 +177,117 @@ def _pads(pad: ir.Node, draft: Draft) -> tuple[list[int] | None, float | None]:
     return pads, None if number is None else float(number)
 
 
-RULES = (conv_then_normalization, conv_then_scale, pad_before_conv)
+@rule("Conv", bound=ROUNDED)
+def scale_before_conv(node: ir.Node, draft: Draft) -> Outcome:
+    """BatchNormalization, Mul, Div, Add or Sub by constants a channel before a convolution is in its weights."""
+    before = draft.made_by(node.inputs[0], "BatchNormalization", "Mul", "Div", "Add", "Sub")
+    found = None if before is None else _affine_before(before, draft)
+    if before is None or found is None:
+        return None
+    if isinstance(found, Refusal):
+        return found
+    value, factor, offset = found
+    if not draft.is_only_use(before.outputs[0]):
+        return Refusal("another node reads what comes before the convolution")
+    weight, dtype = draft.constant(node.inputs[1]), draft.dtype(node.inputs[1])
+    has_bias = len(node.inputs) > 2 and node.inputs[2] is not None
+    bias = draft.constant(node.inputs[2]) if has_bias else None
+    if weight is None or dtype is None or (has_bias and bias is None):
+        return Refusal("the weights of the convolution are not constants")
+    if (offset != 0).any() and _pads_itself(node, draft):
+        return Refusal("the convolution pads by 0, which is not what comes before it gives for 0")
+    if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
+        return Refusal("a factor or an offset is not finite")
+    groups = int(draft.attribute(node, "group", 1))
+    channels = weight.shape[1] * groups
+    if factor.size not in (1, channels) or offset.size not in (1, channels):
+        return None
+    # Weights are [out, in of its group, …]: the channel of each, group by group.
+    shape = (groups, 1, weight.shape[1], *[1] * (weight.ndim - 2))
+    by_group = weight.astype(np.float64).reshape(groups, -1, *weight.shape[1:])
+    factor, offset = (np.broadcast_to(a, (channels,)).reshape(shape) for a in (factor, offset))
+    narrow = (by_group * factor).reshape(weight.shape).astype(dtype.numpy())
+    moved = (by_group * offset).reshape(weight.shape[0], -1).sum(axis=1)
+    if bias is not None:
+        moved = moved + bias.astype(np.float64)
+    if not (np.isfinite(narrow).all() and np.isfinite(moved.astype(dtype.numpy())).all()):
+        return Refusal("a weight would overflow")
+    kept = np.broadcast_to(factor != 0, by_group.shape).reshape(weight.shape)
+    if (kept & (narrow == 0) & (weight != 0)).any():
+        return Refusal("a weight would underflow")
+    inputs = [value, draft.tensor(narrow, dtype)]
+    if bias is not None or (moved != 0).any():
+        inputs.append(draft.tensor(moved.astype(dtype.numpy()), dtype))
+    return draft.copy(node, inputs)[0]
+
+
+def _affine_before(node: ir.Node, draft: Draft) -> tuple[ir.Value, Array, Array] | Refusal | None:
+    """A node as one factor and one offset a channel of what it reads."""
+    if node.op_type == "BatchNormalization":
+        affine = affine_of_normalization(node, draft)
+        if affine is None or isinstance(affine, Refusal) or node.inputs[0] is None:
+            return None if isinstance(affine, tuple) else affine
+        return node.inputs[0], *affine
+    one, none = np.ones(1), np.zeros(1)
+    for side in (0, 1):
+        value, constant = node.inputs[side], draft.constant(node.inputs[1 - side])
+        rank = draft.rank(value)
+        if value is None or constant is None or constant.dtype.kind not in "fV" or rank is None:
+            continue
+        if draft.shape(value) != draft.shape(node.outputs[0]) or not _by_channel(constant, rank):
+            return Refusal("the constant is not one number a channel")
+        number = constant.astype(np.float64).reshape(-1)
+        match node.op_type, side:
+            case "Mul", _:
+                return value, number, none
+            case "Div", 0 if (number != 0).all():
+                return value, 1 / number, none
+            case "Add", _:
+                return value, one, number
+            case "Sub", 0:
+                return value, one, -number
+            case "Sub", 1:
+                return value, -one, number
+    return None
+
+
+def _pads_itself(conv: ir.Node, draft: Draft) -> bool:
+    mode = draft.attribute(conv, "auto_pad", "NOTSET")
+    if mode == "VALID":
+        return False
+    return mode != "NOTSET" or any(draft.attribute(conv, "pads", []))
+
+
+@rule("ConvTranspose")
+def pad_before_transposed_conv(node: ir.Node, draft: Draft) -> Outcome:
+    """Pad by zeros before a ConvTranspose that cuts the padding off again goes."""
+    pad = draft.made_by(node.inputs[0], "Pad")
+    if pad is None or draft.attribute(pad, "mode", "constant") != "constant":
+        return None
+    rank = draft.rank(node.inputs[0])
+    pads, value = _pads(pad, draft)
+    if rank is None or pads is None or value != 0 or any(size < 0 for size in pads):
+        return Refusal("it does not pad by a constant number of zeros")
+    if draft.attribute(node, "auto_pad", "NOTSET") != "NOTSET" or "output_shape" in node.attributes:
+        return Refusal("the convolution decides by itself what it cuts off")
+    if any(pads[axis] or pads[axis + rank] for axis in (0, 1)):
+        return Refusal("it pads the batch or the channels")
+    added = [*pads[2:rank], *pads[rank + 2 :]]
+    own = draft.attribute(node, "pads", [0] * len(added))
+    strides = draft.attribute(node, "strides", [1] * (rank - 2))
+    left = [o - a * s for o, a, s in zip(own, added, [*strides, *strides], strict=True)]
+    if any(size < 0 for size in left):
+        return Refusal("the convolution does not cut all of the padding off")
+    attributes = {
+        name: attribute.value for name, attribute in node.attributes.items() if name != "pads"
+    }
+    return draft.call("ConvTranspose", pad.inputs[0], *node.inputs[1:], pads=left, **attributes)
+
+
+RULES = (
+    conv_then_normalization,
+    conv_then_scale,
+    scale_before_conv,
+    pad_before_conv,
+    pad_before_transposed_conv,
+)

@@ -177,4 +177,125 @@ def _holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
     return bits >= least
 
 
-RULES = (idempotent, undone, neutral_operand, annihilated, clip_of_clip, cast_of_cast)
+_NONNEGATIVE = ("Abs", "Exp", "Sigmoid", "Relu", "Softmax", "Softplus", "HardSigmoid")
+
+
+@rule("Relu", "Abs")
+def already_nonnegative(node: ir.Node, draft: Draft) -> Outcome:
+    """Relu or Abs of what is never negative is that."""
+    inner = draft.made_by(node.inputs[0], *_NONNEGATIVE)
+    if inner is None:
+        return None
+    if inner.op_type == "Abs" and draft.dtype(node.outputs[0]) in DISCRETE:
+        return Refusal("Abs of the smallest integer is negative")
+    if inner.op_type == "Relu" and node.op_type == "Abs":
+        return Refusal("Relu may give -0")
+    return inner.outputs[0]
+
+
+@rule("Abs")
+def abs_of_neg(node: ir.Node, draft: Draft) -> Outcome:
+    """Abs(Neg(x)) is Abs(x)."""
+    inner = draft.made_by(node.inputs[0], "Neg")
+    return None if inner is None else draft.call("Abs", inner.inputs[0])
+
+
+@rule("Add", "Sub", "Mul", "Div")
+def negated_operands(node: ir.Node, draft: Draft) -> Outcome:
+    """x + (-y), x - (-y), (-x) * (-y) and (-x) / (-y) need no Neg."""
+    first, second = (draft.made_by(value, "Neg") for value in node.inputs[:2])
+    if draft.opset < 7:
+        return None  # operators before it broadcast by an attribute
+    if node.op_type in ("Mul", "Div"):
+        if first is None or second is None:
+            return None
+        if node.op_type == "Div" and draft.dtype(node.outputs[0]) in DISCRETE:
+            return Refusal("the smallest integer has no negative")
+        return draft.call(node.op_type, first.inputs[0], second.inputs[0])
+    if second is not None:
+        other = "Sub" if node.op_type == "Add" else "Add"
+        return draft.call(other, node.inputs[0], second.inputs[0])
+    if first is not None and node.op_type == "Add":
+        return draft.call("Sub", node.inputs[1], first.inputs[0])
+    return None
+
+
+@rule("Neg", bound=EQUAL)
+def neg_of_sub(node: ir.Node, draft: Draft) -> Outcome:
+    """Neg(a - b) is b - a."""
+    inner = draft.made_by(node.inputs[0], "Sub")
+    if inner is None or draft.opset < 7:
+        return None
+    if not draft.is_only_use(inner.outputs[0]):
+        return Refusal("another node reads the difference")
+    return draft.call("Sub", inner.inputs[1], inner.inputs[0])
+
+
+@rule("Max", "Min", bound=EQUAL)
+def limit_by_constant(node: ir.Node, draft: Draft) -> Outcome:
+    """Max and Min with one number each are a Clip, and Max with 0 alone is a Relu."""
+    found = _limit(node, draft)
+    dtype = draft.dtype(node.outputs[0])
+    if found is None or dtype is None or dtype in DISCRETE or draft.opset < 11:
+        return None
+    value, number = found
+    inner = draft.made_by(value, "Max", "Min", "Relu", "Clip")
+    first = None if inner is None else _between(inner, draft)
+    if inner is None or first is None or inner.op_type == node.op_type:
+        return draft.call("Relu", value) if node.op_type == "Max" and number == 0 else None
+    if not draft.is_only_use(inner.outputs[0]):
+        return Refusal("another node reads the value between the two")
+    source, low, high = first
+    own = (number, math.inf) if node.op_type == "Max" else (-math.inf, number)
+    low, high = (min(max(limit, own[0]), own[1]) for limit in (low, high))
+    if low > high or draft.shape(source) != draft.shape(node.outputs[0]):
+        return None
+    ends = [
+        None if math.isinf(v) else draft.tensor(np.array(v, dtype=dtype.numpy()), dtype)
+        for v in (low, high)
+    ]
+    if (math.isinf(low) and low > 0) or (math.isinf(high) and high < 0):
+        return None
+    return draft.call("Clip", source, *ends)
+
+
+def _limit(node: ir.Node, draft: Draft) -> tuple[ir.Value, float] | None:
+    """What a Max or Min of two compares, and the number that it is compared with."""
+    if len(node.inputs) != 2:
+        return None
+    for side in (0, 1):
+        value, number = node.inputs[side], draft.number(node.inputs[1 - side])
+        if value is None or number is None or math.isnan(number):
+            continue
+        if draft.shape(value) is not None and draft.shape(value) == draft.shape(node.outputs[0]):
+            return value, float(number)
+    return None
+
+
+def _between(node: ir.Node, draft: Draft) -> tuple[ir.Value, float, float] | None:
+    """What a node limits, from where, and to where."""
+    if node.op_type in ("Max", "Min"):
+        found = _limit(node, draft)
+        if found is None:
+            return None
+        value, number = found
+        return (value, number, math.inf) if node.op_type == "Max" else (value, -math.inf, number)
+    limits = _limits(node, draft)
+    if limits is None or limits[0] > limits[1] or node.inputs[0] is None:
+        return None
+    return node.inputs[0], *limits
+
+
+RULES = (
+    already_nonnegative,
+    abs_of_neg,
+    negated_operands,
+    neg_of_sub,
+    limit_by_constant,
+    idempotent,
+    undone,
+    neutral_operand,
+    annihilated,
+    clip_of_clip,
+    cast_of_cast,
+)

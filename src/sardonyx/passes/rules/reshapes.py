@@ -90,13 +90,22 @@ def constant_expand(node: ir.Node, draft: Draft) -> Outcome:
     return draft.call("Expand", node.inputs[0], draft.ints(sizes))
 
 
-@rule("Add", "Sub", "Mul", "Div", "Where", "Equal", "Less", "Greater", "And", "Or", "Pow")
+_BROADCASTING = (
+    *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "Where"),
+    *("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor"),
+    *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "MatMul"),
+)
+
+
+@rule(*_BROADCASTING)
 def expand_before_broadcast(node: ir.Node, draft: Draft) -> Outcome:
-    """Expand before an operator that broadcasts anyway goes."""
+    """Expand, or Tile of axes of size 1, before an operator that broadcasts anyway goes."""
+    if draft.opset < 8:
+        return None  # some operators before it broadcast by an attribute, or not at all
     inputs = list(node.inputs)
     for index, value in enumerate(inputs):
-        inner = draft.made_by(value, "Expand")
-        if inner is None:
+        inner = draft.made_by(value, "Expand", "Tile")
+        if inner is None or not _only_repeats(inner, node.op_type == "MatMul", draft):
             continue
         inputs[index] = inner.inputs[0]
         shape = draft.copy(node, inputs)[0]
@@ -107,4 +116,83 @@ def expand_before_broadcast(node: ir.Node, draft: Draft) -> Outcome:
     return None
 
 
-RULES = (constant_target, view_of_view, constant_expand, expand_before_broadcast)
+def _only_repeats(node: ir.Node, is_matrix: bool, draft: Draft) -> bool:
+    """Whether broadcasting does what the node does: no axis that grows is longer than 1, or of a matrix."""
+    source, target = draft.shape(node.inputs[0]), draft.shape(node.outputs[0])
+    if source is None or target is None:
+        return False
+    if is_matrix and (len(source) < 2 or source[-2:] != target[-2:]):
+        return False
+    if node.op_type == "Expand":
+        return True
+    return all(was in (1, now) for was, now in zip(source, target, strict=True))
+
+
+@rule("Reshape")
+def reshape_of_view(node: ir.Node, draft: Draft) -> Outcome:
+    """Reshape of a view is a Reshape of what the view shows."""
+    inner = draft.made_by(node.inputs[0], *_VIEWS)
+    target = draft.integers(node.inputs[1]) if draft.opset >= 5 else None
+    if inner is None or target is None:
+        return None
+    if not draft.is_only_use(inner.outputs[0]):
+        return None
+    source, shown = draft.shape(inner.inputs[0]), draft.shape(inner.outputs[0])
+    if not draft.attribute(node, "allowzero", 0):
+        for axis, size in enumerate(target):
+            if size != 0:
+                continue
+            if source is None or shown is None or axis >= min(len(source), len(shown)):
+                return None
+            if source[axis] != shown[axis]:
+                return None
+    return draft.copy(node, [inner.inputs[0], node.inputs[1]])[0]
+
+
+@rule("Unsqueeze", "Squeeze")
+def axes_together(node: ir.Node, draft: Draft) -> Outcome:
+    """Two Unsqueezes, or two Squeezes, in a row are one."""
+    inner = draft.made_by(node.inputs[0], node.op_type)
+    if inner is None or not draft.is_only_use(inner.outputs[0]):
+        return None
+    first, second = _axes(inner, draft), _axes(node, draft)
+    ranks = [draft.rank(inner.inputs[0]), draft.rank(inner.outputs[0]), draft.rank(node.outputs[0])]
+    if first is None or second is None or any(rank is None for rank in ranks):
+        return None
+    small, middle, large = (rank or 0 for rank in ranks)
+    if node.op_type == "Unsqueeze":
+        new = {axis % large for axis in second}
+        left = [axis for axis in range(large) if axis not in new]
+        axes = sorted(new | {left[axis % middle] for axis in first})
+    else:
+        gone = {axis % small for axis in first}
+        left = [axis for axis in range(small) if axis not in gone]
+        axes = sorted(gone | {left[axis % middle] for axis in second})
+    if draft.opset >= 13:
+        return draft.call(node.op_type, inner.inputs[0], draft.ints(axes))
+    return draft.call(node.op_type, inner.inputs[0], axes=axes)
+
+
+def _axes(node: ir.Node, draft: Draft) -> list[int] | None:
+    if draft.opset < 13:
+        found = draft.attribute(node, "axes")
+        return None if found is None else [int(axis) for axis in found]
+    return draft.integers(node.inputs[1]) if len(node.inputs) > 1 else None
+
+
+@rule("Tile")
+def tile_by_ones(node: ir.Node, draft: Draft) -> Outcome:
+    """Tile that repeats nothing is x."""
+    repeats = draft.integers(node.inputs[1]) if draft.opset >= 6 else None
+    return node.inputs[0] if repeats is not None and all(n == 1 for n in repeats) else None
+
+
+RULES = (
+    constant_target,
+    view_of_view,
+    reshape_of_view,
+    axes_together,
+    tile_by_ones,
+    constant_expand,
+    expand_before_broadcast,
+)
