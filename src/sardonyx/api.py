@@ -19,6 +19,8 @@ from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
     from sardonyx.comparison.bench import Bench, Schedule
     from sardonyx.comparison.compare import Comparison, Inputs
     from sardonyx.comparison.optimized import OptimizedModel
@@ -33,6 +35,7 @@ __all__ = [
     "bench",
     "check",
     "compare",
+    "convert_opset",
     "diagnose",
     "infer_shapes",
     "inspect",
@@ -113,6 +116,7 @@ def simplify(
     source: Source,
     *,
     without: Iterable[str] = (),
+    opset: int | None = None,
     dims: Mapping[str, int] | None = None,
     verify: bool = True,
     inputs: Inputs = None,
@@ -123,6 +127,7 @@ def simplify(
 
     Args:
         without: names of rules and passes to leave out.
+        opset: write the model in this version first, up or down.
         dims: sizes of dynamic dimensions, for the account and the check.
         verify: run the model before and after, and raise where an answer changed.
         inputs: for the check; None for seeded examples.
@@ -131,6 +136,7 @@ def simplify(
         source,
         level=2,
         without=without,
+        opset=opset,
         dims=dims,
         verify=verify,
         inputs=inputs,
@@ -143,7 +149,9 @@ def optimize(
     source: Source,
     *,
     level: int = 3,
+    runtime: str = "onnxruntime",
     without: Iterable[str] = (),
+    opset: int | None = None,
     dims: Mapping[str, int] | None = None,
     verify: bool = True,
     inputs: Inputs = None,
@@ -154,14 +162,39 @@ def optimize(
 
     Args:
         level: 0 nothing, 1 what is constant or unread, 2 as `simplify`, 3 all that is known.
-        without, dims, verify, inputs: as of `simplify`.
+        runtime: where the result is to run, as `onnxruntime`, `onnxruntime@1.17`, `tensorrt` or `sardonyx`. At
+            level 3 the opset is raised where a rule needs it, to at most what this one loads, and rules whose
+            result is slower there are left out.
+        without, opset, dims, verify, inputs: as of `simplify`.
     """
     from sardonyx.comparison.optimized import optimize_model
+    from sardonyx.inspection.runtimes import newest_opset
     from sardonyx.passes.optimize import Settings
+    from sardonyx.passes.slower import SLOWER
 
-    settings = Settings(level, frozenset(without), dict(dims or {}))
+    highest = newest_opset(runtime)
+    slower = SLOWER.get(runtime.partition("@")[0], frozenset())
+    settings = Settings(
+        level,
+        frozenset(without) | slower,
+        dict(dims or {}),
+        opset=opset,
+        highest=highest if level == 3 and opset is None else None,
+    )
     model = load(source, limits=limits)
     return optimize_model(model, settings, verify=verify, inputs=inputs, progress=progress)
+
+
+def convert_opset(source: Source, version: int, *, limits: Limits = DEFAULT_LIMITS) -> ir.Model:
+    """The model in another version of the default operator set, up or down.
+
+    Raises:
+        UnsupportedError: it cannot be written so; the message names the operator.
+    """
+    from sardonyx.passes.optimize import Settings
+    from sardonyx.passes.optimize import optimize as run_optimize
+
+    return run_optimize(load(source, limits=limits), Settings(0, opset=version)).model
 
 
 def compare(

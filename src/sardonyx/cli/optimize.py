@@ -28,6 +28,10 @@ Without = Annotated[
     list[str] | None,
     typer.Option(metavar="RULE", help="Leave a rule or pass out; may be repeated."),
 ]
+Opset = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Write the model in this opset first, newer or older."),
+]
 Dim = Annotated[
     list[str] | None,
     typer.Option(
@@ -51,6 +55,7 @@ def simplify(
     model: Model,
     output: Output = None,
     without: Without = None,
+    opset: Opset = None,
     dim: Dim = None,
     inputs: Inputs = None,
     verify: Verify = True,
@@ -68,14 +73,25 @@ def simplify(
         sardonyx simplify model.onnx -o simple.onnx
         sardonyx simplify model.onnx --explain --dim batch=8
     """
-    _optimize(model, 2, output, without, dim, inputs, verify, explain, why_not, json_output)
+    _optimize(
+        model, 2, None, output, without, opset, dim, inputs, verify, explain, why_not, json_output
+    )
 
 
 def optimize(
     model: Model,
     output: Output = None,
     level: Annotated[int, typer.Option(help="0 to 3.", min=0, max=3)] = 3,
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="RUNTIME",
+            help="Where it is to run: onnxruntime, onnxruntime@1.17, tensorrt, sardonyx.",
+        ),
+    ] = "onnxruntime",
     without: Without = None,
+    opset: Opset = None,
     dim: Dim = None,
     inputs: Inputs = None,
     verify: Verify = True,
@@ -85,7 +101,7 @@ def optimize(
 ) -> None:
     """Less to compute and to move, the same answers.
 
-    The result is standard ONNX. The whole model is run before and after; exit code 1 when an answer
+    The opset is raised where a fusion needs it, to at most what the named runtime loads. The result is standard ONNX. The whole model is run before and after; exit code 1 when an answer
     has changed, with the name of the rule that changed it.
 
     \b
@@ -93,14 +109,29 @@ def optimize(
         sardonyx optimize model.onnx -o fast.onnx --explain
         sardonyx optimize model.onnx --why-not conv-then-normalization
     """
-    _optimize(model, level, output, without, dim, inputs, verify, explain, why_not, json_output)
+    _optimize(
+        model,
+        level,
+        runtime,
+        output,
+        without,
+        opset,
+        dim,
+        inputs,
+        verify,
+        explain,
+        why_not,
+        json_output,
+    )
 
 
 def _optimize(
     model: Path,
     level: int,
+    runtime: str | None,
     output: Path | None,
     without: list[str] | None,
+    opset: int | None,
     dim: list[str] | None,
     inputs: Path | None,
     verify: bool,
@@ -126,7 +157,9 @@ def _optimize(
             result = api.optimize(
                 model,
                 level=level,
+                runtime=runtime or "onnxruntime",
                 without=without or (),
+                opset=opset,
                 dims=parse_dims(dim),
                 verify=verify,
                 inputs=inputs,

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ONNXRUNTIME", "TENSORRT", "Release", "first_release", "newest"]
+from sardonyx.errors import InputError
+from sardonyx.model.opset import latest_opset
+
+__all__ = ["ONNXRUNTIME", "TENSORRT", "Release", "first_release", "newest", "newest_opset"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +76,42 @@ def first_release(
 
 def newest(table: tuple[Release, ...]) -> Release:
     return table[-1]
+
+
+_TABLES = {"onnxruntime": ONNXRUNTIME, "tensorrt": TENSORRT}
+
+
+def newest_opset(runtime: str) -> int:
+    """The newest opset that a runtime loads: `onnxruntime`, `onnxruntime@1.17`, `tensorrt` or `sardonyx`.
+
+    Raises:
+        InputError: there is no such runtime or release in the table.
+    """
+    name, _, version = runtime.partition("@")
+    if name == "sardonyx" and not version:
+        return latest_opset("") or 1
+    if name not in _TABLES:
+        raise InputError(
+            f"there is no runtime {runtime[:80]!r} to optimize for.",
+            value=runtime,
+            hint=f"There are: {', '.join((*_TABLES, 'sardonyx'))}; a release is named as onnxruntime@1.17.",
+        )
+    table = _TABLES[name]
+    if not version:
+        return newest(table).opset
+    numbers = version.split(".")
+    if not all(part.isdecimal() and len(part) < 5 for part in numbers):
+        raise InputError(
+            f"{version[:40]!r} is not a release.",
+            value=runtime,
+            hint="Name one as onnxruntime@1.17.",
+        )
+    wanted = [int(part) for part in numbers]
+    known = [r for r in table if [int(part) for part in r.version.split(".")] <= wanted]
+    if not known:
+        raise InputError(
+            f"{name} {version} is older than the oldest release known.",
+            value=version,
+            limit=table[0].version,
+        )
+    return known[-1].opset

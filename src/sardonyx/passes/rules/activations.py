@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.passes.opset.needed import needs_opset
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
 
@@ -50,11 +51,9 @@ def hard_swish(node: ir.Node, draft: Draft) -> Outcome:
         alpha, beta = draft.attribute(gate, "alpha", 0.2), draft.attribute(gate, "beta", 0.5)
         if not (_is(alpha, 1 / 6) and _is(beta, 0.5)):
             return None
-        if draft.opset < 14:
-            return Refusal(f"HardSwish came with opset 14; the model has {draft.opset}")
         if not draft.is_only_use(gate.outputs[0]):
             return Refusal("another node reads the gate")
-        return draft.call("HardSwish", value)
+        return needs_opset("HardSwish", 14, draft) or draft.call("HardSwish", value)
     return None
 
 
@@ -87,7 +86,7 @@ def hard_sigmoid(node: ir.Node, draft: Draft) -> Outcome:
 def hard_swish_written_out(node: ir.Node, draft: Draft) -> Outcome:
     """x * Clip(x + 3, 0, 6) / 6 is HardSwish(x)."""
     scaled = split(node, draft)
-    if scaled is None or draft.opset < 14 or draft.dtype(node.outputs[0]) not in _FLOATS:
+    if scaled is None or draft.dtype(node.outputs[0]) not in _FLOATS:
         return None
     value, number = scaled
     if node.op_type == "Div" and node.inputs[0] is not value:
@@ -105,7 +104,7 @@ def hard_swish_written_out(node: ir.Node, draft: Draft) -> Outcome:
         if shifted[1] == 3.0 and _clip_limits(clip, draft) == (0.0, 6.0):
             if not draft.is_only_use(clip.outputs[0]):
                 return Refusal("another node reads the gate")
-            return draft.call("HardSwish", shifted[0])
+            return needs_opset("HardSwish", 14, draft) or draft.call("HardSwish", shifted[0])
     return None
 
 
@@ -130,14 +129,10 @@ def gelu(node: ir.Node, draft: Draft) -> Outcome:
         return Refusal("another node reads a value inside of it")
     erf = draft.made_by(gate, "Erf")
     if erf is not None and _is_erf_of(erf, value, draft):
-        if draft.opset < 20:
-            return Refusal(f"Gelu came with opset 20; the model has {draft.opset}")
-        return draft.call("Gelu", value)
+        return needs_opset("Gelu", 20, draft) or draft.call("Gelu", value)
     tanh = draft.made_by(gate, "Tanh")
     if tanh is not None and _is_tanh_of(tanh, value, draft):
-        if draft.opset < 20:
-            return Refusal(f"Gelu came with opset 20; the model has {draft.opset}")
-        return draft.call("Gelu", value, approximate="tanh")
+        return needs_opset("Gelu", 20, draft) or draft.call("Gelu", value, approximate="tanh")
     return None
 
 
@@ -211,8 +206,6 @@ def _is_tanh_of(tanh: ir.Node, value: ir.Value, draft: Draft) -> bool:
 @rule("Mul", bound=ROUNDED)
 def swish(node: ir.Node, draft: Draft) -> Outcome:
     """x * Sigmoid(x) is Swish(x)."""
-    if draft.opset < 24:
-        return None
     for side in (0, 1):
         gate = draft.made_by(node.inputs[side], "Sigmoid")
         value = node.inputs[1 - side]
@@ -220,9 +213,10 @@ def swish(node: ir.Node, draft: Draft) -> Outcome:
             continue
         scaled = split(draft.made_by(gate.inputs[0], "Mul"), draft)
         if gate.inputs[0] is value:
-            return draft.call("Swish", value)
+            return needs_opset("Swish", 24, draft) or draft.call("Swish", value)
         if scaled is not None and scaled[0] is value:
-            return draft.call("Swish", value, alpha=float(np.float32(scaled[1])))
+            alpha = float(np.float32(scaled[1]))
+            return needs_opset("Swish", 24, draft) or draft.call("Swish", value, alpha=alpha)
     return None
 
 
@@ -235,11 +229,9 @@ def mish(node: ir.Node, draft: Draft) -> Outcome:
         value = node.inputs[1 - side]
         if tanh is None or plus is None or plus.inputs[0] is not value:
             continue
-        if draft.opset < 18:
-            return Refusal(f"Mish came with opset 18; the model has {draft.opset}")
         if not (draft.is_only_use(tanh.outputs[0]) and draft.is_only_use(plus.outputs[0])):
             return Refusal("another node reads a value inside of it")
-        return draft.call("Mish", value)
+        return needs_opset("Mish", 18, draft) or draft.call("Mish", value)
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.passes.opset.needed import needs_opset
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
 from sardonyx.passes.rules.activations import split
@@ -86,12 +87,13 @@ def layer_normalization(node: ir.Node, draft: Draft) -> Outcome:
     shape = draft.shape(sub.inputs[0])
     if axis is None or axis != other or shape is None:
         return Refusal("the means are not over the same last axes")
-    if draft.opset < 17:
-        return Refusal(f"LayerNormalization came with opset 17; the model has {draft.opset}")
     sizes = [size for size in shape[axis:] if isinstance(size, int)]
     dtype = draft.dtype(node.outputs[0])
     if len(sizes) < len(shape) - axis or dtype is None:
         return Refusal("the sizes of the normalised axes are not known")
+    missing = needs_opset("LayerNormalization", 17, draft)
+    if missing is not None:
+        return missing
     scale = draft.tensor(np.ones(sizes, dtype=dtype.numpy()), dtype)
     return draft.call("LayerNormalization", sub.inputs[0], scale, axis=axis, epsilon=epsilon)
 
@@ -146,13 +148,11 @@ def rms_normalization(node: ir.Node, draft: Draft) -> Outcome:
         axis, shape = _trailing(mean_of, draft), draft.shape(value)
         if axis is None or shape is None:
             return Refusal("the mean is not over the last axes")
-        if draft.opset < 23:
-            return Refusal(f"RMSNormalization came with opset 23; the model has {draft.opset}")
         if not draft.is_only_use(inner.outputs[0]):
             return Refusal("another node reads the value before the factor")
         if list(scale.shape) != _plain(shape[axis:]):
             return Refusal("the factor has not the shape of the normalised axes")
-        return draft.call(
+        return needs_opset("RMSNormalization", 23, draft) or draft.call(
             "RMSNormalization", value, node.inputs[1 - side], axis=axis, epsilon=epsilon
         )
     return None

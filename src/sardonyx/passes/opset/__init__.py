@@ -1,0 +1,1 @@
+"""Models from one version of the default operator set to another."""
