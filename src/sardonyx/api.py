@@ -117,6 +117,7 @@ def simplify(
     *,
     without: Iterable[str] = (),
     opset: int | None = None,
+    fold_budget: int = 1 << 30,
     dims: Mapping[str, int] | None = None,
     verify: bool = True,
     inputs: Inputs = None,
@@ -128,6 +129,7 @@ def simplify(
     Args:
         without: names of rules and passes to leave out.
         opset: write the model in this version first, up or down.
+        fold_budget: bytes that it may grow by, where constants are stored that every run would compute.
         dims: sizes of dynamic dimensions, for the account and the check.
         verify: run the model before and after, and raise where an answer changed.
         inputs: for the check; None for seeded examples.
@@ -137,6 +139,7 @@ def simplify(
         level=2,
         without=without,
         opset=opset,
+        fold_budget=fold_budget,
         dims=dims,
         verify=verify,
         inputs=inputs,
@@ -152,6 +155,7 @@ def optimize(
     runtime: str = "onnxruntime",
     without: Iterable[str] = (),
     opset: int | None = None,
+    fold_budget: int = 1 << 30,
     dims: Mapping[str, int] | None = None,
     verify: bool = True,
     inputs: Inputs = None,
@@ -165,7 +169,7 @@ def optimize(
         runtime: where the result is to run, as `onnxruntime`, `onnxruntime@1.17`, `tensorrt` or `sardonyx`. At
             level 3 the opset is raised where a rule needs it, to at most what this one loads, and rules whose
             result is slower there are left out.
-        without, opset, dims, verify, inputs: as of `simplify`.
+        without, opset, fold_budget, dims, verify, inputs: as of `simplify`.
     """
     from sardonyx.comparison.optimized import optimize_model
     from sardonyx.inspection.runtimes import newest_opset
@@ -179,6 +183,7 @@ def optimize(
         frozenset(without) | slower,
         dict(dims or {}),
         opset=opset,
+        fold_budget=fold_budget,
         highest=highest if level == 3 and opset is None else None,
     )
     model = load(source, limits=limits)

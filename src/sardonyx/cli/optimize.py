@@ -32,6 +32,12 @@ Opset = Annotated[
     int | None,
     typer.Option(metavar="N", help="Write the model in this opset first, newer or older."),
 ]
+FoldBudget = Annotated[
+    str,
+    typer.Option(
+        metavar="BYTES", help="How far it may grow by constants that every run would compute."
+    ),
+]
 Dim = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,6 +62,7 @@ def simplify(
     output: Output = None,
     without: Without = None,
     opset: Opset = None,
+    fold_budget: FoldBudget = "1GiB",
     dim: Dim = None,
     inputs: Inputs = None,
     verify: Verify = True,
@@ -73,9 +80,23 @@ def simplify(
         sardonyx simplify model.onnx -o simple.onnx
         sardonyx simplify model.onnx --explain --dim batch=8
     """
-    _optimize(
-        model, 2, None, output, without, opset, dim, inputs, verify, explain, why_not, json_output
+    from sardonyx import api
+    from sardonyx.cli.console import parse_bytes, parse_dims
+
+    result = _run(
+        model,
+        lambda progress: api.simplify(
+            model,
+            without=without or (),
+            opset=opset,
+            fold_budget=parse_bytes(fold_budget),
+            dims=parse_dims(dim),
+            verify=verify,
+            inputs=inputs,
+            progress=progress,
+        ),
     )
+    _report(result, output, explain, why_not, json_output)
 
 
 def optimize(
@@ -92,6 +113,7 @@ def optimize(
     ] = "onnxruntime",
     without: Without = None,
     opset: Opset = None,
+    fold_budget: FoldBudget = "1GiB",
     dim: Dim = None,
     inputs: Inputs = None,
     verify: Verify = True,
@@ -101,70 +123,47 @@ def optimize(
 ) -> None:
     """Less to compute and to move, the same answers.
 
-    The opset is raised where a fusion needs it, to at most what the named runtime loads. The result is standard ONNX. The whole model is run before and after; exit code 1 when an answer
-    has changed, with the name of the rule that changed it.
+    The opset is raised where a fusion needs it, to at most what the named runtime loads. The result is
+    standard ONNX. The whole model is run before and after; exit code 1 when an answer has changed, with
+    the name of the rule that changed it.
 
     \b
     Examples:
         sardonyx optimize model.onnx -o fast.onnx --explain
         sardonyx optimize model.onnx --why-not conv-then-normalization
     """
-    _optimize(
-        model,
-        level,
-        runtime,
-        output,
-        without,
-        opset,
-        dim,
-        inputs,
-        verify,
-        explain,
-        why_not,
-        json_output,
-    )
-
-
-def _optimize(
-    model: Path,
-    level: int,
-    runtime: str | None,
-    output: Path | None,
-    without: list[str] | None,
-    opset: int | None,
-    dim: list[str] | None,
-    inputs: Path | None,
-    verify: bool,
-    explain: bool,
-    why_not: str | None,
-    json_output: bool,
-) -> None:
     from sardonyx import api
-    from sardonyx.cli.console import (
-        compiling,
-        parse_dims,
-        print_json,
-        progress_bar,
-        stderr,
-        stdout,
-        text,
+    from sardonyx.cli.console import parse_bytes, parse_dims
+
+    result = _run(
+        model,
+        lambda progress: api.optimize(
+            model,
+            level=level,
+            runtime=runtime,
+            without=without or (),
+            opset=opset,
+            fold_budget=parse_bytes(fold_budget),
+            dims=parse_dims(dim),
+            verify=verify,
+            inputs=inputs,
+            progress=progress,
+        ),
     )
+    _report(result, output, explain, why_not, json_output)
+
+
+def _run(
+    model: Path, work: Callable[[Callable[[int, int], None]], OptimizedModel]
+) -> OptimizedModel:
+    """The result; where an answer has changed, the smallest wrong model is written and the command ends."""
+    from sardonyx.cli.console import compiling, progress_bar, stderr, text
     from sardonyx.comparison.optimized import ChangedAnswerError
     from sardonyx.model.save import save
 
     with progress_bar("optimizing") as (progress, _):
         try:
-            result = api.optimize(
-                model,
-                level=level,
-                runtime=runtime or "onnxruntime",
-                without=without or (),
-                opset=opset,
-                dims=parse_dims(dim),
-                verify=verify,
-                inputs=inputs,
-                progress=compiling(progress, "step"),
-            )
+            return work(compiling(progress, "step"))
         except ChangedAnswerError as error:
             stderr().print(text(f"sardonyx: {error}", "bold red"))
             if error.culprit is not None:
@@ -172,6 +171,18 @@ def _optimize(
                 save(error.culprit.model, kept)
                 stderr().print(text(f"The smallest model on which it is wrong: {kept}"))
             raise typer.Exit(1) from None
+
+
+def _report(
+    result: OptimizedModel,
+    output: Path | None,
+    explain: bool,
+    why_not: str | None,
+    json_output: bool,
+) -> None:
+    from sardonyx.cli.console import print_json, stdout
+    from sardonyx.model.save import save
+
     if output is not None:
         save(result.model, output)
     if json_output:

@@ -25,6 +25,7 @@ from sardonyx.passes.rewriting.workspace import Evaluate, Workspace
 __all__ = ["Optimized", "Settings", "optimize"]
 
 _RAISED = "raise-opset"  # its name in the account, and to leave it out
+_WORTH_TELLING = 1 << 20
 MOST_ROUNDS = 16  # of the whole list; each but the last has changed something
 
 
@@ -38,6 +39,7 @@ class Settings:
         dims: sizes of dynamic dimensions, for the account only.
         limit: stop after so many rewrites.
         opset: write the model in this version first.
+        fold_budget: bytes that the model may grow by, where constants are stored that every run would compute.
         highest: raise the version where a rule needs it, to at most this one; None leaves it.
     """
 
@@ -47,6 +49,7 @@ class Settings:
     limit: int | None = None
     opset: int | None = None
     highest: int | None = None
+    fold_budget: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def optimize(
             )
     copy = model.clone()
     copy.meta.update(model.meta)
-    work = Workspace(copy, evaluate, settings.dims)
+    work = Workspace(copy, evaluate, settings.dims, settings.fold_budget)
     ledger = Ledger(before=total_bill(work))
     engine = Engine(work, ledger, limit=settings.limit, listener=listener)
     if settings.opset is not None:
@@ -101,6 +104,11 @@ def optimize(
         if not _round(engine, settings, wanted) and not _raise_opset(engine, settings, wanted):
             break
     ledger.after = total_bill(work)
+    if work.grown > _WORTH_TELLING:
+        ledger.notes.append(
+            f"{work.grown:,} bytes of constants are stored now that every run would have computed; "
+            "--fold-budget 0 keeps the model small."
+        )
     return Optimized(copy, ledger)
 
 

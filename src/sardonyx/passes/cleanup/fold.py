@@ -1,7 +1,8 @@
 """Constants in the place of what is the same in every run.
 
 A value that inference knows (shape arithmetic, over symbols that cancelled out) needs no computing. Anything else is
-computed by the reference backend from constant inputs, within a budget: a model never grows by more than a little.
+computed by the reference backend from constant inputs, within a budget: what is stored instead of being computed in
+every run may make the model larger, and says so.
 """
 
 from __future__ import annotations
@@ -65,8 +66,13 @@ def _computed(node: ir.Node, draft: Draft) -> Outcome:
     if any(_bytes(draft, value) is None for value in node.outputs):
         return Refusal("the size of its answer is not known before it is computed")
     size, freed = _growth(node, draft)
-    if size > SMALL_BYTES and size > freed:
-        return Refusal(f"the constant would take {size:,} bytes, and save {freed:,}")
+    grows = size > SMALL_BYTES and size > freed
+    own = sum(_bytes(draft, value) or 0 for value in node.outputs)
+    if grows and draft.work.grown + own > draft.work.fold_budget:
+        left = max(0, draft.work.fold_budget - draft.work.grown)
+        return Refusal(
+            f"the constant would take {own:,} bytes; the model may grow by {left:,} more"
+        )
     arrays = [draft.constant(value) for value in node.inputs]
     if any(a is None for a, v in zip(arrays, node.inputs, strict=True) if v is not None):
         return None
@@ -75,6 +81,7 @@ def _computed(node: ir.Node, draft: Draft) -> Outcome:
     results = draft.work.evaluate(draft.work.model, node, arrays)
     if results is None or len(results) != len(node.outputs):
         return Refusal("computing it failed: the run will say why")
+    draft.work.grown += own if grows else 0
     return [
         draft.tensor(np.asarray(array), draft.dtype(value))
         for array, value in zip(results, node.outputs, strict=True)

@@ -36,12 +36,16 @@ class Workspace:
         versions: of the operator sets, by domain.
         bills: what nodes cost, as far as somebody has asked.
         evaluate: computes a node on constants.
+        fold_budget: bytes that the model may grow by where constants are stored that every run would compute.
+        grown: bytes that it has grown by so.
         dims: sizes of dynamic dimensions for the account; others count as a stand-in.
     """
 
     model: ir.Model
     evaluate: Evaluate | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
+    fold_budget: int = 0
+    grown: int = field(init=False, default=0)
     facts: dict[ir.Value, Facts] = field(init=False)
     versions: dict[str, int] = field(init=False)
     bills: dict[ir.Node, Bill] = field(init=False, default_factory=dict)
