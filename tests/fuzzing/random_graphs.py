@@ -470,11 +470,60 @@ def before_convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call("Conv", [x, make.floats(2, c, 1, 1)], target, pads=[pad] * 4)
 
 
+def between_transposes(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """What importers from other orders of axes write: a region with transposes at its borders."""
+    if len(shape) < 2 or min(shape) == 0:
+        return
+    order = [int(axis) for axis in make.random.permutation(len(shape))]
+    back = [int(axis) for axis in np.argsort(order)]
+    moved = tuple(shape[axis] for axis in order)
+    y = make.call("Transpose", [x], moved, perm=order)
+    for _ in range(make.pick(1, 2, 4)):
+        kind = make.pick("unary", "constant", "same", "concat", "pad", "slice", "reduce", "split")
+        axis = int(make.random.integers(len(moved)))
+        if kind == "unary":
+            y = make.call(make.pick("Relu", "Neg", "Tanh"), [y], moved)
+        elif kind == "constant":
+            y = make.call(make.pick("Add", "Mul", "Sub"), [make.floats(*moved[-2:]), y], moved)
+        elif kind == "same":
+            other = make.call("Transpose", [x], tuple(shape[a] for a in order), perm=order)
+            if moved == tuple(shape[a] for a in order):
+                y = make.call("Add", [y, other], moved)
+        elif kind == "concat":
+            moved = (*moved[:axis], 2 * moved[axis], *moved[axis + 1 :])
+            y = make.call("Concat", [y, y], moved, axis=axis)
+        elif kind == "pad":
+            pads = [int(n) for n in make.random.integers(0, 2, size=2 * len(moved))]
+            sizes = zip(moved, pads[: len(moved)], pads[len(moved) :], strict=True)
+            moved = tuple(size + a + b for size, a, b in sizes)
+            y = make.call("Pad", [y, make.ints(*pads)], moved)
+        elif kind == "slice" and moved[axis] > 1:
+            moved = (*moved[:axis], moved[axis] - 1, *moved[axis + 1 :])
+            y = make.call("Slice", [y, make.ints(1), make.ints(2**62), make.ints(axis)], moved)
+        elif kind == "reduce":
+            narrow = (*moved[:axis], 1, *moved[axis + 1 :])
+            inputs, extra = (
+                ([y, make.ints(axis)], {}) if make.opset >= 18 else ([y], {"axes": [axis]})
+            )
+            y = make.call("Sub", [y, make.call("ReduceMax", inputs, narrow, **extra)], moved)
+        elif kind == "split" and moved[axis] % 2 == 0:
+            moved = (*moved[:axis], moved[axis] // 2, *moved[axis + 1 :])
+            names = [make.name(), make.name()]
+            extra = {"num_outputs": 2} if make.opset >= 18 else {}
+            make.nodes.append(helper.make_node("Split", [y], names, axis=axis, **extra))
+            y = make.call("Max", names, moved)
+    last = make.call("Transpose", [y], tuple(moved[axis] for axis in back), perm=back)
+    if make.chance(0.3):
+        make.call("Abs", [y], moved)
+    make.call("Sigmoid", [last], tuple(moved[axis] for axis in back))
+
+
 STEPS: tuple[Step, ...] = (
     *(unary, unary, constant_operand, constant_operand, two_values, clip, transpose, transpose),
     *(reshape, reshape, squeeze, expand, cast, part, part, concat, product, gemm, convolution),
     *(convolution, reduce, gelu, layer_norm, hard_swish, twice, dropout, branch),
     *(scale_shift, scale_shift, parts, chosen, reduce_twice, two_products, before_convolution),
+    *(between_transposes, between_transposes),
 )
 
 

@@ -25,23 +25,28 @@ from sardonyx.passes.rewriting.engine import Engine
 from sardonyx.passes.rewriting.rule import Rule
 from sardonyx.passes.rules import (
     activations,
+    attention,
     chains,
     concats,
     conditions,
     convolutions,
+    einsum,
     gathers,
     no_ops,
     norms,
     pointwise,
+    powers,
     products,
     recurrent,
     reshapes,
     scaled_products,
     slices,
+    softmax,
     transposes,
 )
+from sardonyx.passes.rules.layout import turn_regions
 
-__all__ = ["LEVELS", "SLOWER", "Pass", "Rules", "every_rule", "names_of"]
+__all__ = ["LEVELS", "Pass", "Rules", "every_rule", "names_of"]
 
 Whole: TypeAlias = Callable[[Engine], None]
 
@@ -71,40 +76,43 @@ class Pass:
 
 Step: TypeAlias = "Rules | Pass"
 
-_CLEAN: tuple[Step, ...] = (
+_CONSTANT: tuple[Step, ...] = (
     Pass("free-initializers", free_initializers),
     Pass("known-branch", take_known_branches),
     Rules("constants", (constant_to_initializer, fold_constants)),
     Rules("no-ops", no_ops.RULES),
+)
+_ONCE: tuple[Step, ...] = (
     Pass("equal-constants", merge_equal_constants),
     Pass("equal-nodes", merge_equal_nodes),
     Pass("known-value", merge_known_values),
     Pass("unread", drop_unread),
 )
+# Before equal nodes are merged: a convolution that two normalisations read is part of neither.
+_WEIGHTS: tuple[Step, ...] = (Rules("convolutions", convolutions.RULES),)
 _MERGE: tuple[Step, ...] = (
     Rules("pointwise", pointwise.RULES),
     Rules("views", reshapes.RULES),
     Rules("transposes", transposes.RULES),
-    Rules("convolutions", convolutions.RULES),
+    Pass("turned-region", turn_regions),
     Rules("products", products.RULES),
     Rules("recurrent", recurrent.RULES),
     Rules("activations", activations.RULES),
     Rules("normalisations", norms.RULES),
+    Rules("written-out", (*softmax.RULES, *powers.RULES, *einsum.RULES)),
     Rules("conditions", conditions.RULES),
     Rules("parts", (*slices.RULES, *concats.RULES, *gathers.RULES)),
     Rules("chains", (*chains.RULES, *scaled_products.RULES)),
 )
 
+_NEWER: tuple[Step, ...] = (Rules("attention", attention.RULES),)
+
 LEVELS: Mapping[int, tuple[Step, ...]] = {
     0: (),
-    1: _CLEAN,
-    2: (*_CLEAN, *_MERGE),
-    3: (*_CLEAN, *_MERGE),
+    1: (*_CONSTANT, *_ONCE),
+    2: (*_CONSTANT, *_WEIGHTS, *_ONCE, *_MERGE),
+    3: (*_CONSTANT, *_WEIGHTS, *_ONCE, *_MERGE, *_NEWER),
 }
-
-
-# Rules whose result a runtime runs slower than what it had: measured on CPU, release 1.31.
-SLOWER: Mapping[str, frozenset[str]] = {"onnxruntime": frozenset({"swish"})}
 
 
 def every_rule() -> tuple[Rule, ...]:
