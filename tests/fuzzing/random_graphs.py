@@ -518,12 +518,37 @@ def between_transposes(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call("Sigmoid", [last], tuple(moved[axis] for axis in back))
 
 
+def quantized(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Quantized, moved while it is dequantized, and quantized again."""
+    if len(shape) < 2 or min(shape) == 0 or make.opset < 13:
+        return
+    kind = make.pick(np.uint8, np.int8)
+    scale = make.constant(np.array(make.pick(0.1, 0.02), dtype=np.float32))
+    zero = make.constant(np.array(make.pick(0, 0, 7), dtype=kind))
+    other = [scale if make.chance(0.8) else make.constant(np.array(0.3, dtype=np.float32)), zero]
+    low, high = (make.constant(np.array(v, dtype=np.float32)) for v in (make.pick(0, -30), 30))
+    x = make.call("Clip", [x, low, high], shape)
+    if make.chance(0.5):
+        x = make.call("Relu", [x], shape)
+    for index, grid in enumerate(([scale, zero], other)):
+        steps = make.name()
+        make.nodes.append(helper.make_node("QuantizeLinear", [x, *grid], [steps]))
+        x = make.call("DequantizeLinear", [steps, *grid], shape)
+        if index == 0 and make.chance(0.7):
+            order = [int(axis) for axis in make.random.permutation(len(shape))]
+            shape = tuple(shape[axis] for axis in order)
+            x = make.call("Transpose", [x], shape, perm=order)
+            if make.chance(0.4):
+                shape = (2 * shape[0], *shape[1:])
+                x = make.call("Concat", [x, x], shape, axis=0)
+
+
 STEPS: tuple[Step, ...] = (
     *(unary, unary, constant_operand, constant_operand, two_values, clip, transpose, transpose),
     *(reshape, reshape, squeeze, expand, cast, part, part, concat, product, gemm, convolution),
     *(convolution, reduce, gelu, layer_norm, hard_swish, twice, dropout, branch),
     *(scale_shift, scale_shift, parts, chosen, reduce_twice, two_products, before_convolution),
-    *(between_transposes, between_transposes),
+    *(between_transposes, between_transposes, quantized),
 )
 
 

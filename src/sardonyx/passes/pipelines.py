@@ -37,6 +37,7 @@ from sardonyx.passes.rules import (
     pointwise,
     powers,
     products,
+    qdq,
     recurrent,
     reshapes,
     scaled_products,
@@ -101,6 +102,7 @@ _MERGE: tuple[Step, ...] = (
     Rules("normalisations", norms.RULES),
     Rules("written-out", (*softmax.RULES, *powers.RULES, *einsum.RULES)),
     Rules("conditions", conditions.RULES),
+    Rules("quantized", qdq.RULES),
     Rules("parts", (*slices.RULES, *concats.RULES, *gathers.RULES)),
     Rules("chains", (*chains.RULES, *scaled_products.RULES)),
 )
