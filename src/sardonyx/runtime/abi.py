@@ -41,4 +41,8 @@ class Again(ctypes.Structure):
         ("sizes", ctypes.c_void_p),
         ("first", ctypes.c_int32),
         ("end", ctypes.c_int32),
+        ("count", ctypes.c_int32),
+        ("at", ctypes.c_int32),
+        ("tensors", ctypes.c_void_p),
+        ("objects", ctypes.c_void_p),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["address_of"]
+__all__ = ["PLACE", "address_of"]
 
 Array = npt.NDArray[Any]
 
@@ -30,13 +30,14 @@ def _as_it_lies(array: Array) -> int:
     return _pointer_at(id(array) + _HEAD).value or 0
 
 
-def _choose() -> Callable[[Array], int]:
+def _lies_as_thought() -> bool:
     whole = np.arange(12, dtype=np.float32).reshape(3, 4)
     samples = (whole, whole[1:, 2:], whole.T, np.empty((0, 3)), np.ones((), np.int8))
-    lie = ctypes.sizeof(ctypes.c_void_p) + _HEAD <= np.ndarray.__basicsize__ and all(
+    return ctypes.sizeof(ctypes.c_void_p) + _HEAD <= np.ndarray.__basicsize__ and all(
         _as_it_lies(array) == _as_numpy_says(array) for array in samples
     )
-    return _as_it_lies if lie else _as_numpy_says
 
 
-address_of = _choose()
+# Where in the object of an array the address of its elements lies, in bytes; None where that is not known.
+PLACE: int | None = _HEAD if _lies_as_thought() else None
+address_of: Callable[[Array], int] = _as_numpy_says if PLACE is None else _as_it_lies

@@ -47,6 +47,9 @@ __all__ = ["Opened", "artifact_key", "keep", "open_kept"]
 
 SETTLED = 2_000_000_000  # nanoseconds after which a file's times tell its contents
 ALIGNMENT = 64
+# Linux keeps what is written at once in one piece, up to 2 MiB, and maps it as a whole when one byte of it is read: weights
+# that are kept for a rare case would be in memory beside their neighbours.
+PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -251,7 +254,9 @@ def _write_constants(
     with path.open("wb") as file:
         for array, place in zip(constants, places, strict=True):
             file.seek(place)
-            file.write(_bytes_of(array))
+            content = _bytes_of(array)
+            for begin in range(0, len(content), PIECE):
+                file.write(content[begin : begin + PIECE])
         file.truncate(size)
 
 

@@ -214,7 +214,16 @@ class NativeModel:
         self.prepare(run)
         pointers = (ctypes.c_void_p * max(len(self.plan.tensors), 1))(*self._pointers)
         sizes = (ctypes.c_int64 * max(len(self.plan.symbols), 1))(*self._sizes_for(shapes))
-        return pointers, sizes, self.place(layout, pointers)
+        return pointers, sizes, self._arena_for(layout, pointers)
+
+    def _arena_for(self, layout: Layout, pointers: Any) -> object:
+        """The arena that a run has left behind, or a new one: no model needs two before two runs go on at once."""
+        with self._lock:
+            for memory in self._free:
+                arena = memory.hand_over(layout, pointers)
+                if arena is not None:
+                    return arena
+        return self.place(layout, pointers)
 
     def prepare(self, run: Run) -> None:
         """Give a run its threads."""
@@ -336,6 +345,14 @@ class _Memory:
     def forget(self) -> None:
         """Let go of what belongs to the caller."""
         self._values.clear()
+
+    def hand_over(self, layout: Layout, pointers: Any) -> object | None:
+        """Give the arena of a single call away, and the pointers into it; None where there is none of this layout."""
+        if 0 not in self._arenas or self._arenas[0][0] is not layout:
+            return None
+        for tensor, _, _, _ in layout.offsets:
+            pointers[tensor] = self._pointers[tensor]
+        return self._arenas.pop(0)[1]
 
     def go(self, inputs: Sequence[Value], guard: Guard, trace: Trace | None) -> list[Value]:
         model, plan = self._model, self._model.plan

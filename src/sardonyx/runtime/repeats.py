@@ -7,6 +7,7 @@ explains. Models whose steps are all native have a short way; others do not.
 from __future__ import annotations
 
 import ctypes
+from array import array as table
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from sardonyx.backends.values import Value
 from sardonyx.runtime.abi import PAUSED, Again, Run
-from sardonyx.runtime.addresses import address_of
+from sardonyx.runtime.addresses import PLACE, address_of
 from sardonyx.runtime.native import Array, Layout, NativeModel
 from sardonyx.runtime.ports import Port
 from sardonyx.runtime.texts import TextTable
@@ -22,6 +23,7 @@ from sardonyx.runtime.texts import TextTable
 __all__ = ["Repeats"]
 
 MAX_SHAPES = 64
+_WORD = "Q" if ctypes.sizeof(ctypes.c_void_p) == 8 else "I"
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -35,12 +37,7 @@ class Repeats:
 
     def __init__(self, native: NativeModel, ports: Sequence[Port]) -> None:
         self._native = native
-        self._inputs = tuple(
-            (port.name, port.dtype, number)
-            for port, number in zip(ports, native.plan.inputs, strict=True)
-            if port.dtype is not None
-        )
-        self._outputs = native.plan.outputs
+        self._inputs = tuple((port.name, port.dtype) for port in ports)
         self._texts = native.texts
         self._squeezed = native.plan.squeezed
         self._known: dict[Shapes, _Calls] = {}
@@ -65,8 +62,8 @@ class Repeats:
             return None
         if self._texts is not None:
             return self._run_texts(self._texts, feeds)
-        arrays = []
-        for name, dtype, _ in self._inputs:
+        arrays: list[Array] = []
+        for name, dtype in self._inputs:
             array = feeds.get(name)
             if type(array) is not np.ndarray or array.dtype != dtype or not array.flags.carray:
                 return None
@@ -74,13 +71,13 @@ class Repeats:
         calls = self._known.get(tuple([array.shape for array in arrays]))
         if calls is None:
             return None
-        outputs = calls.run(arrays, self._inputs, self._outputs)
+        outputs = calls.run(arrays)
         return self._native.for_caller(outputs, {}) if self._squeezed else outputs
 
     def _run_texts(self, texts: TextTable, feeds: Mapping[str, Any]) -> list[Value] | None:
         """The same where strings come in or go out."""
         arrays, met = [], dict[str, int]()
-        for position, (name, dtype, _) in enumerate(self._inputs):
+        for position, (name, dtype) in enumerate(self._inputs):
             array = feeds.get(name)
             if type(array) is not np.ndarray:
                 return None
@@ -95,8 +92,7 @@ class Repeats:
         calls = self._known.get(tuple([array.shape for array in arrays]))
         if calls is None:
             return None
-        outputs = calls.run(arrays, self._inputs, self._outputs)
-        return self._native.for_caller(outputs, met)
+        return self._native.for_caller(calls.run(arrays), met)
 
 
 class _Calls:
@@ -106,27 +102,25 @@ class _Calls:
         self._native = native
         self._layout = layout
         self._shapes = shapes
+        self._made = [(shape, dtype) for _, shape, dtype in layout.outputs]
+        place = {number: at for at, (number, _, _) in enumerate(layout.outputs, len(shapes))}
+        self._wanted = [place[number] for number in native.plan.outputs]
         self._free: list[_Frame] = []  # list.pop and list.append are atomic
 
-    def run(
-        self, arrays: Sequence[Array], inputs: Sequence[tuple[str, Any, int]], wanted: Sequence[int]
-    ) -> list[Value]:
+    def run(self, arrays: list[Array]) -> list[Value]:
+        """The outputs for these inputs; the list is the callee's from here on."""
         try:
             frame = self._free.pop()
         except IndexError:
             frame = _Frame(self._native, self._layout, self._shapes)
-        pointers = frame.pointers
-        for array, (_, _, number) in zip(arrays, inputs, strict=True):
-            pointers[number] = address_of(array)
-        made = {}
-        for number, shape, dtype in self._layout.outputs:
-            array = made[number] = np.empty(shape, dtype)
-            pointers[number] = address_of(array)
-        failed = frame.call()
-        if failed:
+        for shape, dtype in self._made:
+            arrays.append(np.empty(shape, dtype))
+        frame.give(arrays)
+        failed = frame.again(frame.address)
+        if failed and frame.fails(failed):
             raise self._native.failure(frame.run)
         self._free.append(frame)
-        return [made[number] for number in wanted]
+        return [arrays[at] for at in self._wanted]
 
 
 class _Frame:
@@ -134,21 +128,40 @@ class _Frame:
 
     def __init__(self, native: NativeModel, layout: Layout, shapes: Shapes) -> None:
         self.run = Run()
-        self.pointers, self._sizes, self._arena = native.arguments(self.run, layout, shapes)
-        self._again = native.again
+        self._pointers, self._sizes, self._arena = native.arguments(self.run, layout, shapes)
+        numbers = [*native.plan.inputs, *(number for number, _, _ in layout.outputs)]
+        self._tensors = (ctypes.c_int32 * len(numbers))(*numbers)
+        self._objects = table(_WORD, [0] * len(numbers))
+        self._cells = table(_WORD, [0] * len(numbers))  # addresses, where objects have none
         self._call = Again(
-            ctypes.addressof(self.run),
-            ctypes.addressof(self.pointers),
-            ctypes.addressof(self._sizes),
-            0,
-            len(native.plan.steps),
+            run=ctypes.addressof(self.run),
+            pointers=ctypes.addressof(self._pointers),
+            sizes=ctypes.addressof(self._sizes),
+            end=len(native.plan.steps),
+            count=len(numbers),
+            at=PLACE or 0,
+            tensors=ctypes.addressof(self._tensors),
+            objects=self._objects.buffer_info()[0],
         )
-        self._address = ctypes.addressof(self._call)
+        self.again = native.again
+        self.address = ctypes.addressof(self._call)
 
-    def call(self) -> int:
-        failed: int = self._again(self._address)
-        while failed == PAUSED:
+    def give(self, arrays: Sequence[Array]) -> None:
+        """Whatever this call reads and writes of the caller's."""
+        objects = self._objects
+        if PLACE is not None:
+            for at, array in enumerate(arrays):
+                objects[at] = id(array)
+            return
+        first, size = self._cells.buffer_info()[0], self._cells.itemsize
+        for at, array in enumerate(arrays):
+            self._cells[at] = address_of(array)
+            objects[at] = first + at * size
+
+    def fails(self, said: int) -> bool:
+        """Whether a call that said so fails, or only paused and goes on to its end."""
+        while said == PAUSED:
             self._call.first = self.run.step
-            failed = self._again(self._address)
+            said = self.again(self.address)
             self._call.first = 0
-        return failed
+        return said != 0

@@ -208,7 +208,7 @@ class Session:
             outputs = repeats.run(feeds) if type(feeds) is dict else None
             if outputs is not None:
                 if output_names is None:
-                    return list(outputs)
+                    return outputs
                 if not isinstance(output_names, str):
                     names = list(output_names) or [port.name for port in self.outputs]
                     return [outputs[self._output_number(name)] for name in names]

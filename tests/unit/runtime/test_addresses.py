@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sardonyx.runtime import addresses
+import sardonyx as sx
+from sardonyx.runtime import addresses, repeats
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex128", "object"])
@@ -18,6 +19,21 @@ def test_as_numpy_says(dtype: str) -> None:
 
 def test_where_arrays_lie_otherwise_numpy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_HEAD", addresses._HEAD + 8)
-    assert addresses._choose() is addresses._as_numpy_says
+    assert not addresses._lies_as_thought()
     monkeypatch.setattr(addresses, "_HEAD", 1 << 20)
-    assert addresses._choose() is addresses._as_numpy_says
+    assert not addresses._lies_as_thought()
+
+
+TEXT = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n] x, float[n] y) => (float[n] sum, float[n] product) { sum = Add (x, y)  product = Mul (x, y) }"""
+
+
+def test_calls_are_right_whether_it_is_known_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (addresses.PLACE, None):
+        monkeypatch.setattr(repeats, "PLACE", place)
+        session = sx.Session(TEXT)
+        for number in range(5):
+            x, y = np.full(3, number, np.float32), np.arange(3, dtype=np.float32)
+            total, product = session.run(None, {"x": x, "y": y})
+            assert np.array_equal(total, x + y)
+            assert np.array_equal(product, x * y)
