@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -13,7 +14,7 @@ from sardonyx.comparison.proof import Culprit, find_culprit, prove
 from sardonyx.errors import RunError, SardonyxError, VerificationError
 from sardonyx.passes.optimize import Settings, optimize
 from sardonyx.passes.rewriting.ledger import Ledger
-from sardonyx.runtime.folding import fold_node
+from sardonyx.runtime.folding import MAX_FOLDED_BYTES, fold_node
 
 __all__ = ["ChangedAnswerError", "OptimizedModel", "optimize_model"]
 
@@ -59,7 +60,8 @@ def optimize_model(
     Raises:
         ChangedAnswerError: an answer has changed; it names the rule and carries the smallest model.
     """
-    result = optimize(model, settings, evaluate=fold_node, progress=progress)
+    fold = partial(fold_node, most=max(MAX_FOLDED_BYTES, 2 * settings.fold_budget))
+    result = optimize(model, settings, evaluate=fold, progress=progress)
     if not verify or not result.ledger.rewrites:
         return OptimizedModel(result.model, result.ledger, None)
     try:
@@ -77,7 +79,7 @@ def optimize_model(
         )
         return OptimizedModel(result.model, result.ledger, None)
     if not comparison.ok:
-        culprit = find_culprit(model, settings, feeds, evaluate=fold_node)
+        culprit = find_culprit(model, settings, feeds, evaluate=fold)
         wrong = next(output for output in comparison.outputs if not output.ok)
         blamed = (
             "the rewrite to blame was not found" if culprit is None else f"to blame is {culprit}"

@@ -13,20 +13,23 @@ from sardonyx.backends import reference
 from sardonyx.backends.guard import Guard
 from sardonyx.errors import SardonyxError
 
-__all__ = ["fold_node"]
+__all__ = ["MAX_FOLDED_BYTES", "fold_node"]
 
 MAX_FOLDED_BYTES = 1 << 28  # that computing one constant from others may take
 
 
 def fold_node(
-    model: ir.Model, node: ir.Node, inputs: Sequence[npt.NDArray[Any] | None]
+    model: ir.Model,
+    node: ir.Node,
+    inputs: Sequence[npt.NDArray[Any] | None],
+    most: int = MAX_FOLDED_BYTES,
 ) -> list[npt.NDArray[Any]] | None:
-    """What the node gives on these inputs; None for what fails: the run will name it."""
+    """What the node gives on these inputs; None for what fails or takes more bytes: the run will name it."""
     given = {v: a for v, a in zip(node.inputs, inputs, strict=True) if v is not None}
     try:
         program = reference.compile_node(model, node)
         values = [given[v] for v in program.reads]
-        results = program.run(values, Guard(MAX_FOLDED_BYTES))
+        results = program.run(values, Guard(most))
     except (SardonyxError, KeyError):
         return None
     arrays = [value for value in results if isinstance(value, np.ndarray)]
