@@ -12,10 +12,10 @@ from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
 from sardonyx.passes.rules.activations import split
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "axes_of"]
 
 
-def _axes(node: ir.Node, draft: Draft) -> list[int] | None:
+def axes_of(node: ir.Node, draft: Draft) -> list[int] | None:
     """The axes of a reduction that keeps them, counted from the front."""
     rank = draft.rank(node.inputs[0])
     if rank is None or not draft.attribute(node, "keepdims", 1):
@@ -30,7 +30,7 @@ def _axes(node: ir.Node, draft: Draft) -> list[int] | None:
 
 def _trailing(node: ir.Node, draft: Draft) -> int | None:
     """Where the last axes begin that a reduction takes together."""
-    axes, rank = _axes(node, draft), draft.rank(node.inputs[0])
+    axes, rank = axes_of(node, draft), draft.rank(node.inputs[0])
     if not axes or rank is None or axes != list(range(axes[0], rank)):
         return None
     return axes[0]
