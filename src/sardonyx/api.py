@@ -212,6 +212,7 @@ def compare(
     dims: Mapping[str, int] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    bisect: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
@@ -224,11 +225,14 @@ def compare(
         engines: "sardonyx", "onnxruntime" or "reference": one for both sides, or two.
         seed, dims: of the examples.
         rtol, atol: instead of the tolerance of each element type.
+        bisect: where an output differs, find the first value inside that does; the result is a `Bisected`.
         progress: hears (steps done, steps in all) while a model is compiled.
     """
+    from sardonyx.comparison.bisect import bisect as run_bisect
     from sardonyx.comparison.compare import compare as run_compare
 
-    return run_compare(
+    run = run_bisect if bisect else run_compare
+    return run(
         a,
         b,
         inputs,

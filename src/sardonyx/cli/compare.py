@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sardonyx.comparison.bisect import Deviation
     from sardonyx.comparison.compare import Comparison
 
 __all__ = ["compare", "show_comparison"]
@@ -43,6 +44,10 @@ def compare(
     atol: Annotated[
         float | None, typer.Option(help="Absolute tolerance, instead of the type's own.", min=0)
     ] = None,
+    bisect: Annotated[
+        bool,
+        typer.Option("--bisect", help="Where they differ, find the first node whose values do."),
+    ] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Do two models, or two engines, give the same answers?
@@ -53,6 +58,7 @@ def compare(
     Examples:
         sardonyx compare model.onnx optimized.onnx
         sardonyx compare model.onnx --engines sardonyx,onnxruntime --dim batch=2
+        sardonyx compare model.onnx optimized.onnx --bisect
     """
     from sardonyx import api
     from sardonyx.cli.console import compiling, parse_dims, print_json, progress_bar, stdout
@@ -68,6 +74,7 @@ def compare(
             dims=parse_dims(dim),
             rtol=rtol,
             atol=atol,
+            bisect=bisect,
             progress=compiling(progress),
         )
     if json_output:
@@ -106,6 +113,9 @@ def show_comparison(result: Comparison, console: Console) -> None:
     console.print(table)
     for note in result.notes:
         console.print(text(note, "dim"))
+    deviation = getattr(result, "deviation", None)
+    if deviation is not None:
+        _show_deviation(deviation, console)
     allowed = sorted({f"{o.dtype}: {o.tolerance}" for o in result.outputs})
     if result.ok:
         console.print(Text.assemble(("They agree", "bold green"), f" ({'; '.join(allowed)})."))
@@ -117,3 +127,22 @@ def show_comparison(result: Comparison, console: Console) -> None:
                 f" in {wrong} of {len(result.outputs)} outputs ({'; '.join(allowed)}).",
             )
         )
+
+
+def _show_deviation(deviation: Deviation, console: Console) -> None:
+    """The first node whose values differ, with what it read."""
+    from rich.text import Text
+
+    from sardonyx.cli.console import plain
+
+    source = f" ({deviation.source})" if deviation.source else ""
+    console.print(
+        Text.assemble(("First deviation: ", "bold red"), plain(deviation.node), plain(source))
+    )
+    for one in (*deviation.inputs, deviation.difference):
+        verdict = "agrees" if one.ok else one.reason
+        line = f"  {'reads' if one.ok else 'makes'} {one.name} {one.dtype}{list(one.shape)}: "
+        console.print(Text.assemble(plain(line), plain(f"{verdict}, max abs {one.max_abs:.2g}")))
+    if len(deviation.suspects) > 1:
+        names = ", ".join(deviation.suspects)
+        console.print(plain(f"  Names in between differ; it may be any of: {names}"))

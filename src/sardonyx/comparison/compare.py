@@ -27,7 +27,16 @@ from sardonyx.errors import InputError, RunError, ShapeError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 
-__all__ = ["Comparison", "Inputs", "compare", "explain_inputs", "prepare_inputs", "reusable"]
+__all__ = [
+    "Comparison",
+    "Inputs",
+    "compare",
+    "explain_inputs",
+    "feeds_of_second",
+    "pick_engines",
+    "prepare_inputs",
+    "reusable",
+]
 
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
 
@@ -93,11 +102,11 @@ def compare(
         progress: hears (steps done, steps in all) while a model is compiled.
     """
     how = Opening(limits, progress=progress)
-    left, right = _engines(engines, alone=second is None)
+    left, right = pick_engines(engines, alone=second is None)
     first = reusable(first, limits)
     other = first if second is None else reusable(second, limits)
     feeds = prepare_inputs(first, inputs, seed=seed, dims=dims, limits=limits)
-    renamed = _renamed(feeds, first, other, limits)
+    renamed = feeds_of_second(feeds, first, other, limits)
     with explain_inputs(first, inputs, feeds, limits):
         answers = open_engine(left, first, how)(feeds)
         others = open_engine(right, other, how)(renamed)
@@ -148,7 +157,8 @@ def explain_inputs(
         raise
 
 
-def _engines(engines: Sequence[str] | None, *, alone: bool) -> tuple[str, str]:
+def pick_engines(engines: Sequence[str] | None, *, alone: bool) -> tuple[str, str]:
+    """The engines of both sides; `alone`: one model is compared with itself."""
     if engines is None:
         return ("sardonyx", "onnxruntime") if alone else ("sardonyx", "sardonyx")
     if not 1 <= len(engines) <= 2 or (alone and len(engines) == 1):
@@ -161,7 +171,7 @@ def _engines(engines: Sequence[str] | None, *, alone: bool) -> tuple[str, str]:
     return engines[0], engines[-1]
 
 
-def _renamed(
+def feeds_of_second(
     feeds: Mapping[str, Value], first: Source, second: Source, limits: Limits
 ) -> dict[str, Value]:
     """The feeds under the second model's names: the same, or else by position."""
