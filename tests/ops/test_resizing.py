@@ -183,3 +183,14 @@ def test_what_follows_is_fused() -> None:
     assert len(plan.steps) == 1
     (got,), (want,) = run_compiled(model, plan, feeds), run_reference(model, feeds)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_an_axis_that_turns_out_to_stay_takes_nothing_from_its_neighbours(mode: str) -> None:
+    x = np.ones((2, 3, 4, 5), np.float32)
+    x[0, 1], x[1, 2] = np.nan, np.inf
+    sizes = np.array([2, 3, 8, 5])
+    case = Case(
+        "Resize", [x, None, None, sizes], {"mode": mode}, constants=frozenset({3}), symbolic=True
+    )
+    agree(case)

@@ -19,7 +19,14 @@ from functools import reduce
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.ops.lowering import Nest, Position, Site
-from sardonyx.ops.lowerings.scaling import Axis, Style, coordinate, plan_resize, plan_upsample
+from sardonyx.ops.lowerings.scaling import (
+    Axis,
+    Style,
+    coordinate,
+    plan_resize,
+    plan_upsample,
+    turns_out_the_same,
+)
 from sardonyx.sizes import Size, product
 
 __all__ = ["RESIZE", "UPSAMPLE"]
@@ -259,7 +266,10 @@ def _blend(
         place = list(position)
         place[last.table.axis.axis] = index
         assert weight is not None, "only nearest has no weights"
-        return weight * _blend(site, others, tuple(place), dtype, written_out)
+        weighed = weight * _blend(site, others, tuple(place), dtype, written_out)
+        same = turns_out_the_same(b, last.table.axis)
+        # Neighbours along an axis that is left alone count for nothing, infinities and NaN too.
+        return weighed if same is None else where(same & apply("eq", weight, 0), 0, weighed)
 
     if written_out and last.entries:
         return reduce(lambda a, c: b.let(a + c), [term(entry) for entry in last.entries])

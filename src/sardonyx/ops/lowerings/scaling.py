@@ -13,7 +13,14 @@ from sardonyx.loops.nodes import Expr, apply, const
 from sardonyx.ops.lowering import Site
 from sardonyx.sizes import Size
 
-__all__ = ["Axis", "Style", "coordinate", "plan_resize", "plan_upsample"]
+__all__ = [
+    "Axis",
+    "Style",
+    "coordinate",
+    "plan_resize",
+    "plan_upsample",
+    "turns_out_the_same",
+]
 
 COORDINATES = (
     "half_pixel",
@@ -229,11 +236,15 @@ def _check_output(b: Builder, found: Expr, output: Size) -> None:
 def coordinate(b: Builder, axis: Axis, style: Style, place: Expr) -> Expr:
     """Where on the input an output's place lies, in f32: 3 / 0.6 is 5 there."""
     found = _coordinate(b, axis, style.coordinates, place)
+    same = turns_out_the_same(b, axis)
+    return found if same is None else where(same, place, found)
+
+
+def turns_out_the_same(b: Builder, axis: Axis) -> Expr | None:
+    """Whether an axis keeps its length after all, and is left alone; None where that was known before."""
     if axis.known is not None or axis.region is not None:
-        return found
-    # An axis that turns out to keep its length is left alone.
-    same = apply("eq", axis.scale, 1) & apply("eq", b.size(axis.size), b.size(axis.output))
-    return where(same, place, found)
+        return None
+    return apply("eq", axis.scale, 1) & apply("eq", b.size(axis.size), b.size(axis.output))
 
 
 def _coordinate(b: Builder, axis: Axis, mode: str, place: Expr) -> Expr:

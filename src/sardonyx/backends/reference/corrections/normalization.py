@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sardonyx.backends.reference.corrections.accumulation import accumulator, average
@@ -81,8 +83,10 @@ def layer_normalization(
     centred = wide - mean
     epsilon = np.asarray(call.attr("epsilon", 1e-5), dtype=stash)
     inverse = 1 / np.sqrt(average(np.square(centred), axes) + epsilon)
-    normal = (centred * inverse).astype(x.dtype, copy=False)
-    y = normal * scale if bias is None else normal * scale + bias
+    normal = (centred * inverse).astype(_computed(x, stash), copy=False)
+    y = normal * scale.astype(normal.dtype, copy=False)
+    if bias is not None:
+        y = y + bias.astype(normal.dtype, copy=False)
     return y.astype(x.dtype, copy=False), mean, inverse.astype(stash, copy=False)
 
 
@@ -93,7 +97,14 @@ def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
     wide = x.astype(stash, copy=False)
     mean = average(np.square(wide), tuple(range(axis, x.ndim)))
     root = np.sqrt(mean + np.asarray(call.attr("epsilon", 1e-5), dtype=stash))
-    return ((wide / root).astype(x.dtype, copy=False) * scale).astype(scale.dtype, copy=False)
+    normal = (wide / root).astype(_computed(x, stash), copy=False)
+    return (normal * scale.astype(normal.dtype, copy=False)).astype(scale.dtype, copy=False)
+
+
+def _computed(x: Array, stash: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of the second stage: small floats are rounded once, at its end."""
+    wide = np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
+    return stash if stash.itemsize > wide.itemsize else wide
 
 
 @corrects("MeanVarianceNormalization", reason="the standard's own body adds float to float16")
