@@ -118,6 +118,8 @@ class _Region:
             for value in node.outputs:
                 for reader in self.transposes(value):
                     orders.add(_inverse(_order(reader, self.rank, self.draft)))
+        if not orders:
+            return None
         same = tuple(range(self.rank))
         best, least = None, self.cost(same)
         for order in sorted(orders):

@@ -67,6 +67,14 @@ def _is_single(value: ir.Value, draft: Draft) -> bool:
     return shape is not None and all(size == 1 for size in shape)
 
 
+def _may_be_turned(value: ir.Value, draft: Draft) -> bool:
+    """Whether a constant may be written in another order of axes: it is not huge, and numpy has its type."""
+    tensor = draft.work.tensor_of(value)
+    if tensor is None or tensor.dtype == ir.DataType.STRING:
+        return False
+    return tensor.size <= _MOST_CONSTANT
+
+
 def _many(node: ir.Node, draft: Draft) -> list[ir.Value] | None:
     rank = draft.rank(node.outputs[0])
     found = []
@@ -76,8 +84,7 @@ def _many(node: ir.Node, draft: Draft) -> list[ir.Value] | None:
         if _is_single(value, draft):
             continue
         if draft.is_constant(value):
-            array = draft.constant(value)
-            if array is None or array.size > _MOST_CONSTANT:
+            if not _may_be_turned(value, draft):
                 return None
         elif draft.rank(value) != rank:
             return None
@@ -144,7 +151,7 @@ def _concat(node: ir.Node, draft: Draft) -> list[ir.Value] | None:
             return None
         if not draft.is_constant(value):
             found.append(value)
-        elif draft.constant(value) is None:
+        elif not _may_be_turned(value, draft):
             return None
     return found or None
 

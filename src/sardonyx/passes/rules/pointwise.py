@@ -177,7 +177,7 @@ def _holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
     return bits >= least
 
 
-_NONNEGATIVE = ("Abs", "Exp", "Sigmoid", "Relu", "Softmax", "Softplus", "HardSigmoid")
+_NONNEGATIVE = ("Abs", "Exp", "Sigmoid", "Relu", "Softmax", "Softplus")
 
 
 @rule("Relu", "Abs")
