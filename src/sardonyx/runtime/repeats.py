@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import empty, ndarray
 
 from sardonyx.backends.values import Value
 from sardonyx.runtime.abi import PAUSED, Again, Run
@@ -65,10 +66,13 @@ class Repeats:
         arrays: list[Array] = []
         for name, dtype in self._inputs:
             array = feeds.get(name)
-            if type(array) is not np.ndarray or array.dtype != dtype or not array.flags.carray:
+            if type(array) is not ndarray or array.dtype != dtype or not array.flags.carray:
                 return None
             arrays.append(array)
-        calls = self._known.get(tuple([array.shape for array in arrays]))
+        if len(arrays) == 1:
+            calls = self._known.get((arrays[0].shape,))
+        else:
+            calls = self._known.get(tuple([array.shape for array in arrays]))
         if calls is None:
             return None
         outputs = calls.run(arrays)
@@ -79,7 +83,7 @@ class Repeats:
         arrays, met = [], dict[str, int]()
         for position, (name, dtype) in enumerate(self._inputs):
             array = feeds.get(name)
-            if type(array) is not np.ndarray:
+            if type(array) is not ndarray:
                 return None
             if position in texts.inputs:
                 numbers = texts.number_checked(array, met)
@@ -114,7 +118,7 @@ class _Calls:
         except IndexError:
             frame = _Frame(self._native, self._layout, self._shapes)
         for shape, dtype in self._made:
-            arrays.append(np.empty(shape, dtype))
+            arrays.append(empty(shape, dtype))
         frame.give(arrays)
         failed = frame.again(frame.address)
         if failed and frame.fails(failed):
