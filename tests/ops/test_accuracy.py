@@ -198,3 +198,28 @@ def test_no_further_from_float64_than_plain_float32(name: str, constant: bool) -
         pytest.skip("it has no weights")
     ours, plain = errors(name, constant=constant)
     assert 0 < ours <= SLACK * plain, f"{ours / plain:.3f} × plain"
+
+
+@pytest.mark.parametrize(
+    ("shape", "last"),
+    [((6, 20_000), True), ((3, 40, 700), True), ((5_000, 24), False), ((50, 60, 20), False)],
+    ids=["rows", "rows of two axes", "columns", "columns of two axes"],
+)
+@pytest.mark.parametrize("known", [True, False], ids=["static", "dynamic"])
+def test_long_sums_are_put_together_from_pieces(shape: tuple[int, ...], last: bool, known: bool) -> None:  # fmt: skip
+    """All terms are positive, so that every rounding of a plain sum is one of the whole sum so far."""
+    axes = list(range(1, len(shape))) if last else list(range(len(shape) - 1))
+    sizes = ", ".join(str(size) if known else f"n{axis}" for axis, size in enumerate(shape))
+    text = (
+        f"g (float[{sizes}] x) => (float[{', '.join(f'm{axis}' for axis in range(len(shape)))}] y)"
+    )
+    model = onnx.parser.parse_model(
+        f"{HEADER}{text} {{ a = Constant <value_ints = {axes}> () y = ReduceMean (x, a) }}"
+    )
+    x = np.random.default_rng(1).random(shape, np.float32)
+    (got,) = sx.Session(model, fallback="refuse").run(None, {"x": x})
+    truth = x.astype(np.float64).mean(tuple(axes), keepdims=True)
+    rows = x.reshape(truth.size, -1) if last else x.reshape(-1, truth.size).T
+    plain = (total(rows) / np.float32(rows.shape[1])).reshape(truth.shape)
+    errors_of_both = [np.sqrt(np.mean((found - truth) ** 2)) for found in (got, plain)]
+    assert errors_of_both[0] <= 0.5 * errors_of_both[1]

@@ -17,12 +17,15 @@ from contextlib import contextmanager
 
 from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import flatten, unflatten
-from sardonyx.loops.nodes import Dtype, Expr, LoopKind, Var
+from sardonyx.loops.nodes import Dtype, Expr, LoopKind, Var, const
+from sardonyx.loops.operations import INTEGERS
 from sardonyx.ops.lowering import Position, Site
 from sardonyx.sizes import Size, ceil_div, min_of, product
 
 __all__ = ["Cell", "Folding", "memory_order"]
 
+ROW_PIECE = 1024  # terms of a row that are summed at a time, in many lanes; more lose more
+COLUMN_PIECE = 128  # and of a column, in one
 BLOCK = 64  # columns that one pass folds: their float32 accumulators fit into the registers
 SMALLEST_BLOCK = 16
 
@@ -146,6 +149,35 @@ class Folding:
         cell = self._cell(start)
         self.each(lambda position: cell.set(step(cell.get(), position)), kind=kind)
         return cell
+
+    def sum(self, dtype: Dtype, term: Callable[[Position], Expr]) -> Cell:
+        """The sum over a set. Long ones are put together from pieces: their errors grow with their length."""
+        most = COLUMN_PIECE if self.by_columns else ROW_PIECE
+        zero = const(0, dtype)
+        if dtype in INTEGERS or (isinstance(self.size, int) and self.size <= most):
+            return self.fold(zero, lambda total, position: total + term(position))
+        total, part = self._cell(zero), self._cell(zero)
+        # Of a row, the run in memory is cut; elements of a column are rows of lanes, in any order of axes.
+        run = self._folded if self.by_columns else self._inner
+        outer = self._folded[: len(self._folded) - len(run)]
+        sizes = self._sizes(run)
+        length = product(sizes)
+        with (
+            self.b.loops(self._sizes(outer)) as apart,
+            self.b.loop(ceil_div(length, most)) as piece,
+        ):
+            at = dict(zip(outer, apart, strict=True))
+            first = piece * most
+            self.for_sets(lambda position: part.set(zero))
+            count = min_of(most, length - first)
+            with self.b.loop(count, "serial" if self.by_columns else "vector") as number:
+                at.update(zip(run, unflatten(first + number, sizes, self.b.ranges), strict=True))
+                if self.by_columns:
+                    self._visit_lanes(at, lambda position: part.set(part.get() + term(position)))
+                else:
+                    part.set(part.get() + term(self._position(at)))
+            self.for_sets(lambda position: total.set(total.get() + part.get()))
+        return total
 
     def derive(self, dtype: Dtype, value: Callable[[Position], Expr]) -> Cell:
         """A number for each set, from others and from what belongs to the set."""

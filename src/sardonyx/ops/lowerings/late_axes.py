@@ -15,9 +15,9 @@ from contextlib import contextmanager
 
 from sardonyx.loops.build import where
 from sardonyx.loops.index import unflatten
-from sardonyx.loops.nodes import Expr, LoopKind, apply
+from sardonyx.loops.nodes import Dtype, Expr, LoopKind, apply, const
 from sardonyx.ops.lowering import Position, Site
-from sardonyx.ops.lowerings.folding import Folding
+from sardonyx.ops.lowerings.folding import Cell, Folding
 from sardonyx.ops.lowerings.parameters import axes_of, length_of
 from sardonyx.sizes import Size, max_of, product
 
@@ -62,6 +62,10 @@ class LateFolding(Folding):
             self._at = dict(enumerate(first))
             self.result = first if self._kept_dims else unflatten(flat, self._target, b.ranges)
             yield
+
+    def sum(self, dtype: Dtype, term: Callable[[Position], Expr]) -> Cell:
+        zero = const(0, dtype)
+        return self.fold(zero, lambda total, position: total + term(position))
 
     def each(
         self,

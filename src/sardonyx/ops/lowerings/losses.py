@@ -96,10 +96,7 @@ def _softmax_cross_entropy(site: Site) -> None:
     folding = Folding(b, losses.shape, (1,))
     with folding.sets(work=EXP_WORK):
         top = largest(folding, lambda at: site.operand(SCORES, at), dtype)
-        total = folding.fold(
-            const(0, dtype),
-            lambda sum_, at: sum_ + apply("exp", site.operand(SCORES, at) - top.get()),
-        )
+        total = folding.sum(dtype, lambda at: apply("exp", site.operand(SCORES, at) - top.get()))
         log = folding.derive(dtype, lambda at: apply("log", total.get()))
 
         def log_of(at: Position) -> Expr:

@@ -82,7 +82,7 @@ class Stash:
 
 
 def mean_of(site: Site, folding: Folding, read: Read, dtype: Dtype) -> Cell:
-    total = folding.fold(const(0, dtype), lambda sum_, at: sum_ + read(at))
+    total = folding.sum(dtype, read)
     size = cast(site.b.size(folding.size), dtype)
     return folding.derive(dtype, lambda at: total.get() / size)
 
@@ -289,12 +289,12 @@ def _lp_norm(site: Site) -> None:
     dtype = _computed_dtype(site)
     folding = Folding(site.b, shape, (axis,), memory_order(site, len(shape)))
 
-    def power(total: Expr, at: Position) -> Expr:
+    def power(at: Position) -> Expr:
         value = site.operand(0, at)
-        return total + (apply("abs", value) if order == 1 else value * value)
+        return apply("abs", value) if order == 1 else value * value
 
     with folding.sets(work=2):
-        total = folding.fold(const(0, dtype), power)
+        total = folding.sum(dtype, power)
 
         def norm(at: Position) -> Expr:
             length = site.b.let(total.get() if order == 1 else apply("sqrt", total.get()))

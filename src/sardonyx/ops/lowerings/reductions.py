@@ -94,12 +94,16 @@ def _root(site: Site, total: Expr, size: Size) -> Expr:
     return apply("sqrt", total)
 
 
+def _sum(a: Expr, b: Expr) -> Expr:
+    return a + b
+
+
 def _sum_of(
     step: Callable[[Expr], Expr] = lambda v: v,
     finish: Callable[[Site, Expr, Size], Expr] = _done,
     dtype: Callable[[Dtype], Dtype] = _itself,
 ) -> Fold:
-    return Fold(step, lambda a, b: a + b, _number(0), finish, dtype)
+    return Fold(step, _sum, _number(0), finish, dtype)
 
 
 FOLDS: dict[str, Fold] = {
@@ -135,12 +139,16 @@ def _reduce(rule: Fold) -> Nest:
         if rule.finish is _mean and dtype in INTEGERS:
             _refuse_empty(site, folding.size, "the mean of no integers")
 
-        def add(total: Expr, position: Position) -> Expr:
-            element = site.b.let(cast(site.operand(0, position), dtype))
-            return rule.join(total, rule.step(element))
+        def term(position: Position) -> Expr:
+            return rule.step(site.b.let(cast(site.operand(0, position), dtype)))
 
         with folding.sets():
-            total = folding.fold(rule.start(dtype), add)
+            if rule.join is _sum:
+                total = folding.sum(dtype, term)
+            else:
+                total = folding.fold(
+                    rule.start(dtype), lambda so_far, at: rule.join(so_far, term(at))
+                )
 
             def store(position: Position) -> None:
                 site.store(result(position), rule.finish(site, total.get(), folding.size))
@@ -172,9 +180,7 @@ def _log_sum_exp(site: Site) -> None:
     with folding.sets(work=16):
         top = largest(folding, read, dtype)
         shift = folding.derive(dtype, lambda position: _finite(top.get()))
-        total = folding.fold(
-            const(0, dtype), lambda sum_, at: sum_ + apply("exp", read(at) - shift.get())
-        )
+        total = folding.sum(dtype, lambda at: apply("exp", read(at) - shift.get()))
         folding.for_sets(lambda at: site.store(result(at), apply("log", total.get()) + shift.get()))
 
 

@@ -78,13 +78,13 @@ def _normalize(site: Site, folding: Folding, top: Cell, row: str | None) -> None
     """Write the exponentials divided by their sum; they are kept in the row between, if there is one."""
     b, dtype = site.b, _dtype(site)
 
-    def add(total: Expr, at: Position) -> Expr:
+    def made_at(at: Position) -> Expr:
         made = b.let(_exponential(site, top, at))
         if row is not None:
             b.put(row, folding.flat(at), made)
-        return total + made
+        return made
 
-    total = folding.fold(const(0, dtype), add)
+    total = folding.sum(dtype, made_at)
     divides = site.dtype(0) == "f16"
     part = folding.derive(
         dtype, lambda at: _rounded(site, total.get()) if divides else 1 / total.get()
@@ -101,7 +101,7 @@ def _log_softmax(site: Site) -> None:
     folding, dtype = _folding(site), _dtype(site)
     with folding.sets(work=EXP_WORK):
         top = largest(folding, _reader(site), dtype)
-        total = folding.fold(const(0, dtype), lambda sum_, at: sum_ + _exponential(site, top, at))
+        total = folding.sum(dtype, lambda at: _exponential(site, top, at))
         log = folding.derive(
             dtype, lambda at: _rounded(site, apply("log", _rounded(site, total.get())))
         )
