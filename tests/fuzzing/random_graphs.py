@@ -543,12 +543,70 @@ def quantized(make: Maker, x: str, shape: tuple[int, ...]) -> None:
                 x = make.call("Concat", [x, x], shape, axis=0)
 
 
+def softmax_written_out(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if not shape or 0 in shape:
+        return
+    axis = int(make.random.integers(len(shape)))
+    narrow = (*shape[:axis], 1, *shape[axis + 1 :])
+
+    def over(op: str, value: str, since: int) -> str:
+        if make.opset >= since:
+            return make.call(op, [value, make.ints(axis)], narrow)
+        return make.call(op, [value], narrow, axes=[axis])
+
+    less = make.call("Sub", [x, over("ReduceMax", x, 18)], shape) if make.chance(0.8) else x
+    exp = make.call("Exp", [less], shape)
+    total = over("ReduceSum", exp, 13)
+    if make.chance(0.7):
+        make.call("Div", [exp, total], shape)
+    else:
+        make.call("Sub", [less, make.call("Log", [total], narrow)], shape)
+
+
+def power(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    value = make.pick(x, make.call("Abs", [x], shape), make.call("Mul", [x, x], shape))
+    number = make.constant(np.array(make.pick(0.5, -1.0, 2.0), dtype=np.float32))
+    make.call("Pow", [value, number], shape)
+
+
+def einsum(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2 or make.opset < 12:
+        return
+    letters = "abcdefgh"[: len(shape)]
+    outer = make.pick(1, 3)
+    if make.chance(0.5):
+        other, term = make.floats(shape[-1], outer), letters[-1] + "z"
+    else:
+        other, term = make.floats(outer, shape[-1]), "z" + letters[-1]
+    equation = f"{letters},{term}->{letters[:-1]}z"
+    make.call("Einsum", [x, other], (*shape[:-1], outer), equation=equation)
+
+
+def attention(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 4 or 0 in shape:
+        return
+    x = make.call("Tanh", [x], shape)  # sums of products that overflow do so at other places
+    found = [v for v in make.values if v[1] == shape] or [(x, shape)]
+    keys, values = x, make.pick(*found)[0]
+    turned = make.call("Transpose", [keys], (*shape[:2], shape[3], shape[2]), perm=[0, 1, 3, 2])
+    square = (*shape[:3], shape[2])
+    scores = make.call("MatMul", [x, turned], square)
+    if make.chance(0.6):
+        number = make.constant(np.array(make.pick(0.5, 0.3), dtype=np.float32))
+        scores = make.call("Mul", [scores, number], square)
+    if make.chance(0.3):
+        scores = make.call("Add", [scores, make.floats(shape[2], shape[2])], square)
+    weights = make.call("Softmax", [scores], square, axis=3)
+    make.call("MatMul", [weights, values], shape)
+
+
 STEPS: tuple[Step, ...] = (
     *(unary, unary, constant_operand, constant_operand, two_values, clip, transpose, transpose),
     *(reshape, reshape, squeeze, expand, cast, part, part, concat, product, gemm, convolution),
     *(convolution, reduce, gelu, layer_norm, hard_swish, twice, dropout, branch),
     *(scale_shift, scale_shift, parts, chosen, reduce_twice, two_products, before_convolution),
     *(between_transposes, between_transposes, quantized),
+    *(softmax_written_out, power, einsum, attention, attention),
 )
 
 
