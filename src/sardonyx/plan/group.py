@@ -10,7 +10,7 @@ A value that no kernel has to store has no bytes at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -30,6 +30,8 @@ from sardonyx.plan.graph import Graph, Opaque, Work
 __all__ = ["Group", "Grouping", "group_nodes"]
 
 MAX_FETCHED = 8  # what an element of an attention's operand may cost: some are asked for twice
+MAX_MEETING = 12  # nodes between a value and where all that read it meet
+LONG_FUNCTION = 8  # what an element of one costs: exp, erf, sigmoid, …
 MAX_CHAIN = 24  # nodes that one expression may hold: C compilers crawl on endless ones
 
 
@@ -88,6 +90,7 @@ def _epilogues(
 ) -> tuple[dict[Work, list[Work]], set[Work]]:
     """What follows each root and can happen while its results are at hand."""
     tails: dict[Work, list[Work]] = {}
+    at = {work: number for number, work in enumerate(graph.works)}
     absorbed = {work for one in attentions for work in one.absorbed}
     for work in graph.works:
         if isinstance(work.lowering, (Element, Relabel)) or work in absorbed:
@@ -99,35 +102,70 @@ def _epilogues(
             continue
         value = work.node.outputs[0]
         while len(tails[work]) < MAX_CHAIN:
-            follower = _follower(graph, work, value, forced)
-            if follower is None or follower in absorbed:
+            followers = _followers(graph, at, work, value, forced)
+            if not followers or not absorbed.isdisjoint(followers):
                 break
-            tails[work].append(follower)
-            absorbed.add(follower)
-            value = follower.node.outputs[0]
+            tails[work] += followers
+            absorbed.update(followers)
+            value = followers[-1].node.outputs[0]
         while tails[work] and isinstance(tails[work][-1].lowering, Relabel):
             absorbed.discard(tails[work].pop())  # a view at the end is left to its readers
     return tails, absorbed
 
 
-def _follower(
-    graph: Graph, root: Work, value: ir.Value, forced: Collection[ir.Value]
-) -> Work | None:
-    """The one reader of a value, if it works element by element on it."""
-    readers = graph.readers.get(value, [])
-    if len(readers) != 1 or value in graph.outputs or value in forced:
-        return None
-    reader = readers[0]
+def _followers(
+    graph: Graph,
+    at: Mapping[Work, int],
+    root: Work,
+    value: ir.Value,
+    forced: Collection[ir.Value],
+) -> list[Work]:
+    """What comes next, element by element, and has one result: the one reader of a value, or all until they meet.
+
+    x ─┬─ Sigmoid ─┬─ Mul      an expression that reads x more than once
+       └───────────┘
+    """
+    found: list[Work] = []
+    pending = {value: graph.readers.get(value, [])}  # what is read by somebody who is not found yet
+    while len(found) < MAX_MEETING:
+        last = next(iter(pending))
+        if found and len(pending) == 1 and last is found[-1].node.outputs[0]:
+            return found if len(found) == 1 or not _is_long(root, found) else []
+        if any(one in graph.outputs or one in forced for one in pending):
+            return []
+        readers = {reader for ones in pending.values() for reader in ones}
+        if not readers or not all(_follows(graph, root, value, reader) for reader in readers):
+            return []
+        if any(isinstance(reader.lowering, Relabel) for reader in readers):
+            return list(readers) if len(readers) == 1 and not found else []
+        reader = min(readers, key=at.__getitem__)
+        found.append(reader)
+        result = reader.node.outputs[0]
+        pending = {one: [r for r in ones if r is not reader] for one, ones in pending.items()}
+        pending = {one: ones for one, ones in pending.items() if ones}
+        pending[result] = list(graph.readers.get(result, []))
+    return []
+
+
+def _is_long(root: Work, followers: Collection[Work]) -> bool:
+    """Whether functions like Sigmoid follow a convolution. Its rows are short, and all that such a function keeps in
+    registers is loaded again for every row: measured, it costs more than a pass over memory does."""
+    return isinstance(root.lowering, Convolution) and any(
+        _weight(one) >= LONG_FUNCTION for one in followers
+    )
+
+
+def _follows(graph: Graph, root: Work, value: ir.Value, reader: Work) -> bool:
+    """Whether a node works element by element on something of this value's shape, and has one output."""
     if reader.region is not root.region or reader.within is not root.within:
-        return None
+        return False
     if isinstance(reader.lowering, Relabel):
-        return reader if reader.node.inputs[0] is value else None
+        return reader.node.inputs[0] is value
     if not isinstance(reader.lowering, Element) or not reader.lowering.pointwise:
-        return None
-    same = graph.facts(value).shape == reader.outputs[0].shape
+        return False
     others = reader.node.outputs[1:]
     alone = not any(other in graph.readers or other in graph.outputs for other in others)
-    return reader if same and alone else None
+    return alone and graph.facts(value).shape == reader.outputs[0].shape
 
 
 def _stored(
@@ -153,13 +191,20 @@ def _stored(
             needed = value in stored or value in graph.outputs
             if not needed and value not in graph.readers:
                 continue
-            if needed or not _inlined(graph, work, value, depth[value], value in fetched):
+            if needed or not _inlined(graph, work, value, depth[value], value in fetched, stored):
                 stored.add(value)
                 depth[value] = 0
     return stored
 
 
-def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int, fetched: bool) -> bool:
+def _inlined(
+    graph: Graph,
+    work: Work,
+    value: ir.Value,
+    depth: int,
+    fetched: bool,
+    stored: Collection[ir.Value],
+) -> bool:
     """Whether every reader writes this value's expression itself."""
     weight = 0 if isinstance(work.lowering, Relabel) else _weight(work)
     readers = graph.readers.get(value, [])
@@ -171,6 +216,8 @@ def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int, fetched: boo
         return False  # a loop would compute it again in every turn
     if len(readers) != 1 or list(readers[0].node.inputs).count(value) != 1:
         return len(readers) <= 1 and isinstance(readers[0].lowering, Element)
+    if _readers_of_views(graph, readers[0], stored) > 1:
+        return False
     reader = readers[0]
     if fetched:
         return weight < MAX_FETCHED
@@ -181,6 +228,14 @@ def _inlined(graph: Graph, work: Work, value: ir.Value, depth: int, fetched: boo
     return reader.outputs[0].shape == graph.facts(value).shape or isinstance(
         reader.lowering, Relabel
     )
+
+
+def _readers_of_views(graph: Graph, reader: Work, stored: Collection[ir.Value]) -> int:
+    """How many read what this one reads: views, unless they are stored, are nothing but their own readers."""
+    if not isinstance(reader.lowering, Relabel) or reader.node.outputs[0] in stored:
+        return 1
+    readers = graph.readers.get(reader.node.outputs[0], [])
+    return sum(_readers_of_views(graph, one, stored) for one in readers)
 
 
 def _weight(work: Work) -> int:

@@ -118,5 +118,5 @@ def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:
         taps += WINOGRAD_POINTS  # and the filters themselves
     if kernel.depthwise or constant.packing is None:
         return taps * kernel.filters
-    panel = constant.packing.numbers[-1]
+    panel = constant.packing.numbers[0 if constant.packing.name == "winograd" else 1]
     return taps * kernel.channels * ceil_div(kernel.filters // kernel.groups, panel) * panel

@@ -36,6 +36,15 @@ ONE_KERNEL = {
     "argmax": "g (float[n, 50] x) => (int64[n, 1] y) { y = ArgMax <axis = 1> (x) }",
     "product with its epilogue": """g (float[n, 64] x, float[n, 32] r) => (float[n, 32] y)
         <float[64, 32] w, float[32] b> { h = MatMul (x, w)  a = Add (h, b)  g = Gelu (a)  y = Add (g, r) }""",
+    "product with readers that meet": """g (float[n, 64] x) => (float[n, 32] y)
+        <float[64, 32] w, float[32] b, float two, float one> {
+        h = MatMul (x, w)  a = Add (h, b)
+        q = Div (a, two)  e = Erf (q)  p = Add (e, one)  m = Mul (a, p)  y = Div (m, two)
+    }""",
+    "product with readers that meet twice": """g (float[n, 64] x) => (float[n, 32] y)
+        <float[64, 32] w> {
+        h = MatMul (x, w)  s = Sigmoid (h)  m = Mul (h, s)  t = Tanh (m)  y = Add (t, m)
+    }""",
 }
 
 
@@ -79,6 +88,36 @@ def test_a_value_that_many_read_is_computed_once() -> None:
     }""")
     computing = [step for step in plan.steps if isinstance(step, Step) and 0 in step.nodes]
     assert len(computing) == 1
+
+
+def test_a_value_that_many_read_through_a_view_is_computed_once() -> None:
+    plan = plan_of(
+        """g (float[n, 64] x) => (float[n] a, float[n, 8, 8] b) <int64[3] shape = {0, 8, 8}> {
+        e = Erf (x)
+        r = Reshape (e, shape)
+        a = ReduceSum <keepdims = 0> (r, axes)
+        b = Neg (r)
+    }""".replace("<int64[3] shape", "<int64[2] axes = {1, 2}, int64[3] shape")
+    )
+    computing = [step for step in plan.steps if isinstance(step, Step) and 0 in step.nodes]
+    assert len(computing) == 1
+
+
+# What the readers of a product's result may not do, if it is to be stored nowhere.
+APART = {
+    "one reads it whole": "s = Softmax (h)  y = Mul (h, s)",
+    "it is an output": "s = Sigmoid (h)  y = Mul (h, s)",
+    "one result is an output": "s = Sigmoid (h)  y = Mul (h, s)",
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_readers_that_meet_too_late_have_a_kernel_of_their_own(name: str) -> None:
+    more = {"it is an output": ", float[n, 32] h", "one result is an output": ", float[n, 32] s"}
+    plan = plan_of(f"""g (float[n, 64] x) => (float[n, 32] y{more.get(name, "")}) <float[64, 32] w> {{
+        h = MatMul (x, w)  {APART[name]}
+    }}""")
+    assert len(plan.steps) > 1
 
 
 def test_what_nobody_reads_is_not_computed() -> None:
