@@ -13,7 +13,8 @@ import sardonyx
 from sardonyx.api import convert_opset
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
-from sardonyx.errors import UnsupportedError
+from sardonyx.errors import InputError, UnsupportedError
+from sardonyx.inspection.runtimes import newest_opset
 from sardonyx.model.save import to_proto
 from sardonyx.passes.opset.convert import convert
 from sardonyx.passes.optimize import Settings, optimize
@@ -206,3 +207,22 @@ def test_optimize_takes_the_opset_that_is_asked_for() -> None:
     assert result.model.opset_imports[""] == 13
     assert "Opset 18 became 13." in result.ledger.notes
     assert result.verification is not None
+
+
+@pytest.mark.parametrize(
+    ("runtime", "opset"),
+    [
+        ("onnxruntime", 26),
+        ("onnxruntime@1.17", 20),
+        ("onnxruntime@1.17.3", 20),
+        ("tensorrt@8.6", 17),
+    ],
+)
+def test_what_a_runtime_loads(runtime: str, opset: int) -> None:
+    assert newest_opset(runtime) == opset
+
+
+@pytest.mark.parametrize("runtime", ["caffe", "onnxruntime@new", "onnxruntime@0.5"])
+def test_a_runtime_that_is_not_known(runtime: str) -> None:
+    with pytest.raises(InputError):
+        newest_opset(runtime)
