@@ -24,9 +24,10 @@ static void part0(void *arg, int64_t begin, int64_t end) {
         const int64_t t10 = (int64_t)((t9 / n0));
         const int64_t t11 = (int64_t)((t9 % n0));
         float a0[64];
+        float a1[64];
         SX_REGISTERS
         for (int64_t i1 = 0; i1 < 64; i1++) {
-            a0[i1] = 0.0f;
+            a1[i1] = 0.0f;
         }
         for (int64_t i2 = 0; i2 < 8; i2++) {
             const float t12 = in3[8 * t1 * n0 + i2 + 8 * t2];
@@ -36,23 +37,25 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             SX_REGISTERS
             for (int64_t i3 = 0; i3 < 16; i3++) {
                 const float t16 = in0[16 * i2 + i3];
-                a0[i3] = a0[i3] + (t12 * t16);
-                a0[i3 + 16] = a0[i3 + 16] + (t13 * t16);
-                a0[i3 + 32] = a0[i3 + 32] + (t14 * t16);
-                a0[i3 + 48] = a0[i3 + 48] + (t15 * t16);
+                a1[i3] = a1[i3] + (t12 * t16);
+                a1[i3 + 16] = a1[i3 + 16] + (t13 * t16);
+                a1[i3 + 32] = a1[i3 + 32] + (t14 * t16);
+                a1[i3 + 48] = a1[i3 + 48] + (t15 * t16);
             }
         }
-        float a1[64];
         SX_REGISTERS
-        for (int64_t i4 = 0; i4 < 64; i4++) {
-            a1[i4] = a0[i4];
+        for (int64_t i4 = 0; i4 < 16; i4++) {
+            a0[i4] = a1[i4];
+            a0[i4 + 16] = a1[i4 + 16];
+            a0[i4 + 32] = a1[i4 + 32];
+            a0[i4 + 48] = a1[i4 + 48];
         }
         SX_VECTOR
         for (int64_t i5 = 0; i5 < 16; i5++) {
-            scratch1[16 * t1 * n0 + i5 + 16 * t2] = a1[i5];
-            scratch1[16 * t4 * n0 + i5 + 16 * t5] = a1[i5 + 16];
-            scratch1[16 * t7 * n0 + i5 + 16 * t8] = a1[i5 + 32];
-            scratch1[16 * t10 * n0 + i5 + 16 * t11] = a1[i5 + 48];
+            scratch1[16 * t1 * n0 + i5 + 16 * t2] = a0[i5];
+            scratch1[16 * t4 * n0 + i5 + 16 * t5] = a0[i5 + 16];
+            scratch1[16 * t7 * n0 + i5 + 16 * t8] = a0[i5 + 32];
+            scratch1[16 * t10 * n0 + i5 + 16 * t11] = a0[i5 + 48];
         }
     }
 }
@@ -158,11 +161,9 @@ static void part4(void *arg, int64_t begin, int64_t end) {
     const int64_t n1 = c->n[1];
     const int64_t i15 = c->i15;
     for (int64_t i16 = begin; i16 < end; i16++) {
-        const int64_t t39 = (int64_t)(sx_smaller(4 * i16, n0 - 1));
-        const int64_t t40 = (int64_t)(sx_smaller(4 * i16 + 1, n0 - 1));
-        const int64_t t41 = (int64_t)(sx_smaller(4 * i16 + 2, n0 - 1));
-        const int64_t t42 = (int64_t)(sx_smaller(4 * i16 + 3, n0 - 1));
-        float a3[64];
+        const int64_t t39 = (int64_t)(sx_smaller(2 * i16, n0 - 1));
+        const int64_t t40 = (int64_t)(sx_smaller(2 * i16 + 1, n0 - 1));
+        float a3[32];
         for (int64_t i17 = 0; i17 < 4; i17++) {
             float v4 = 0.0f;
             float v5 = 0.0f;
@@ -172,37 +173,21 @@ static void part4(void *arg, int64_t begin, int64_t end) {
             float v9 = 0.0f;
             float v10 = 0.0f;
             float v11 = 0.0f;
-            float v12 = 0.0f;
-            float v13 = 0.0f;
-            float v14 = 0.0f;
-            float v15 = 0.0f;
-            float v16 = 0.0f;
-            float v17 = 0.0f;
-            float v18 = 0.0f;
-            float v19 = 0.0f;
             { SX_REASSOCIATE
             SX_VECTOR
             for (int64_t i18 = 0; i18 < 4; i18++) {
-                const float t43 = in5[4 * i17 + i18];
-                const float t44 = in5[4 * i17 + i18 + 16];
-                const float t45 = in5[4 * i17 + i18 + 32];
-                const float t46 = in5[4 * i17 + i18 + 48];
-                v4 = v4 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t43);
-                v5 = v5 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t44);
-                v6 = v6 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t45);
-                v7 = v7 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t46);
-                v8 = v8 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t43);
-                v9 = v9 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t44);
-                v10 = v10 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t45);
-                v11 = v11 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t46);
-                v12 = v12 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t41] * t43);
-                v13 = v13 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t41] * t44);
-                v14 = v14 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t41] * t45);
-                v15 = v15 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t41] * t46);
-                v16 = v16 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t42] * t43);
-                v17 = v17 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t42] * t44);
-                v18 = v18 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t42] * t45);
-                v19 = v19 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t42] * t46);
+                const float t41 = in5[4 * i17 + i18];
+                const float t42 = in5[4 * i17 + i18 + 16];
+                const float t43 = in5[4 * i17 + i18 + 32];
+                const float t44 = in5[4 * i17 + i18 + 48];
+                v4 = v4 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t41);
+                v5 = v5 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t42);
+                v6 = v6 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t43);
+                v7 = v7 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t44);
+                v8 = v8 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t41);
+                v9 = v9 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t42);
+                v10 = v10 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t43);
+                v11 = v11 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t44);
             }
             }
             a3[i17] = v4;
@@ -213,119 +198,240 @@ static void part4(void *arg, int64_t begin, int64_t end) {
             a3[i17 + 20] = v9;
             a3[i17 + 24] = v10;
             a3[i17 + 28] = v11;
-            a3[i17 + 32] = v12;
-            a3[i17 + 36] = v13;
-            a3[i17 + 40] = v14;
-            a3[i17 + 44] = v15;
-            a3[i17 + 48] = v16;
-            a3[i17 + 52] = v17;
-            a3[i17 + 56] = v18;
-            a3[i17 + 60] = v19;
         }
-        if (((int64_t)(4 * i16)) < ((int64_t)(n0))) {
-            const int64_t t47 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
+        if (((int64_t)(2 * i16)) < ((int64_t)(n0))) {
+            const int64_t t45 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
             SX_VECTOR
             for (int64_t i19 = 0; i19 < 4; i19++) {
-                const float t48 = a3[i19];
-                const float t49 = a3[i19 + 4];
-                const float t50 = a3[i19 + 8];
-                const float t51 = a3[i19 + 12];
-                const float t52 = scratch4[i19 + 4 * t39];
-                const float t53 = scratch1[16 * i15 * n0 + i19 + 16 * t39] + t48;
-                const float t54 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 4] + t49;
-                const float t55 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 8] + t50;
-                const float t56 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 12] + t51;
-                const float t57 = sx_sigmoid_f32(t53);
-                const float t58 = sx_sigmoid_f32(t55);
-                const float t59 = sx_tanh_f32(t56);
-                const float t60 = (t58 * t52) + (t57 * t59);
-                const float t61 = sx_sigmoid_f32(t54);
-                const float t62 = sx_tanh_f32(t60);
-                const float t63 = t61 * t62;
-                out6[4 * i15 * n0 + i19 + 4 * t39] = t63;
-                scratch2[4 * n0 * ((i15 + 1) % 2) + i19 + 4 * t39] = t63;
-                scratch4[i19 + 4 * t39] = t60;
+                const float t46 = a3[i19];
+                const float t47 = a3[i19 + 4];
+                const float t48 = a3[i19 + 8];
+                const float t49 = a3[i19 + 12];
+                const float t50 = scratch4[i19 + 4 * t39];
+                const float t51 = scratch1[16 * i15 * n0 + i19 + 16 * t39] + t46;
+                const float t52 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 4] + t47;
+                const float t53 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 8] + t48;
+                const float t54 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 12] + t49;
+                const float t55 = sx_sigmoid_f32(t51);
+                const float t56 = sx_sigmoid_f32(t53);
+                const float t57 = sx_tanh_f32(t54);
+                const float t58 = (t56 * t50) + (t55 * t57);
+                const float t59 = sx_sigmoid_f32(t52);
+                const float t60 = sx_tanh_f32(t58);
+                const float t61 = t59 * t60;
+                out6[4 * i15 * n0 + i19 + 4 * t39] = t61;
+                scratch2[4 * n0 * ((i15 + 1) % 2) + i19 + 4 * t39] = t61;
+                scratch4[i19 + 4 * t39] = t58;
             }
         }
-        if (((int64_t)(4 * i16 + 1)) < ((int64_t)(n0))) {
-            const int64_t t64 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
+        if (((int64_t)(2 * i16 + 1)) < ((int64_t)(n0))) {
+            const int64_t t62 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
             SX_VECTOR
             for (int64_t i20 = 0; i20 < 4; i20++) {
-                const float t65 = a3[i20 + 16];
-                const float t66 = a3[i20 + 20];
-                const float t67 = a3[i20 + 24];
-                const float t68 = a3[i20 + 28];
-                const float t69 = scratch4[i20 + 4 * t40];
-                const float t70 = scratch1[16 * i15 * n0 + i20 + 16 * t40] + t65;
-                const float t71 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 4] + t66;
-                const float t72 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 8] + t67;
-                const float t73 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 12] + t68;
-                const float t74 = sx_sigmoid_f32(t70);
-                const float t75 = sx_sigmoid_f32(t72);
-                const float t76 = sx_tanh_f32(t73);
-                const float t77 = (t75 * t69) + (t74 * t76);
-                const float t78 = sx_sigmoid_f32(t71);
-                const float t79 = sx_tanh_f32(t77);
-                const float t80 = t78 * t79;
-                out6[4 * i15 * n0 + i20 + 4 * t40] = t80;
-                scratch2[4 * n0 * ((i15 + 1) % 2) + i20 + 4 * t40] = t80;
-                scratch4[i20 + 4 * t40] = t77;
-            }
-        }
-        if (((int64_t)(4 * i16 + 2)) < ((int64_t)(n0))) {
-            const int64_t t81 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
-            SX_VECTOR
-            for (int64_t i21 = 0; i21 < 4; i21++) {
-                const float t82 = a3[i21 + 32];
-                const float t83 = a3[i21 + 36];
-                const float t84 = a3[i21 + 40];
-                const float t85 = a3[i21 + 44];
-                const float t86 = scratch4[i21 + 4 * t41];
-                const float t87 = scratch1[16 * i15 * n0 + i21 + 16 * t41] + t82;
-                const float t88 = scratch1[16 * i15 * n0 + i21 + 16 * t41 + 4] + t83;
-                const float t89 = scratch1[16 * i15 * n0 + i21 + 16 * t41 + 8] + t84;
-                const float t90 = scratch1[16 * i15 * n0 + i21 + 16 * t41 + 12] + t85;
-                const float t91 = sx_sigmoid_f32(t87);
-                const float t92 = sx_sigmoid_f32(t89);
-                const float t93 = sx_tanh_f32(t90);
-                const float t94 = (t92 * t86) + (t91 * t93);
-                const float t95 = sx_sigmoid_f32(t88);
-                const float t96 = sx_tanh_f32(t94);
-                const float t97 = t95 * t96;
-                out6[4 * i15 * n0 + i21 + 4 * t41] = t97;
-                scratch2[4 * n0 * ((i15 + 1) % 2) + i21 + 4 * t41] = t97;
-                scratch4[i21 + 4 * t41] = t94;
-            }
-        }
-        if (((int64_t)(4 * i16 + 3)) < ((int64_t)(n0))) {
-            const int64_t t98 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
-            SX_VECTOR
-            for (int64_t i22 = 0; i22 < 4; i22++) {
-                const float t99 = a3[i22 + 48];
-                const float t100 = a3[i22 + 52];
-                const float t101 = a3[i22 + 56];
-                const float t102 = a3[i22 + 60];
-                const float t103 = scratch4[i22 + 4 * t42];
-                const float t104 = scratch1[16 * i15 * n0 + i22 + 16 * t42] + t99;
-                const float t105 = scratch1[16 * i15 * n0 + i22 + 16 * t42 + 4] + t100;
-                const float t106 = scratch1[16 * i15 * n0 + i22 + 16 * t42 + 8] + t101;
-                const float t107 = scratch1[16 * i15 * n0 + i22 + 16 * t42 + 12] + t102;
-                const float t108 = sx_sigmoid_f32(t104);
-                const float t109 = sx_sigmoid_f32(t106);
-                const float t110 = sx_tanh_f32(t107);
-                const float t111 = (t109 * t103) + (t108 * t110);
-                const float t112 = sx_sigmoid_f32(t105);
-                const float t113 = sx_tanh_f32(t111);
-                const float t114 = t112 * t113;
-                out6[4 * i15 * n0 + i22 + 4 * t42] = t114;
-                scratch2[4 * n0 * ((i15 + 1) % 2) + i22 + 4 * t42] = t114;
-                scratch4[i22 + 4 * t42] = t111;
+                const float t63 = a3[i20 + 16];
+                const float t64 = a3[i20 + 20];
+                const float t65 = a3[i20 + 24];
+                const float t66 = a3[i20 + 28];
+                const float t67 = scratch4[i20 + 4 * t40];
+                const float t68 = scratch1[16 * i15 * n0 + i20 + 16 * t40] + t63;
+                const float t69 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 4] + t64;
+                const float t70 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 8] + t65;
+                const float t71 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 12] + t66;
+                const float t72 = sx_sigmoid_f32(t68);
+                const float t73 = sx_sigmoid_f32(t70);
+                const float t74 = sx_tanh_f32(t71);
+                const float t75 = (t73 * t67) + (t72 * t74);
+                const float t76 = sx_sigmoid_f32(t69);
+                const float t77 = sx_tanh_f32(t75);
+                const float t78 = t76 * t77;
+                out6[4 * i15 * n0 + i20 + 4 * t40] = t78;
+                scratch2[4 * n0 * ((i15 + 1) % 2) + i20 + 4 * t40] = t78;
+                scratch4[i20 + 4 * t40] = t75;
             }
         }
     }
 }
 
-int32_t k_4b145eb1befdc438dbe3(sx_run *run, void *const *p, const int64_t *n) {
+struct part5 { sx_run *run; void *const *p; const int64_t *n; int64_t i21; };
+static void part5(void *arg, int64_t begin, int64_t end) {
+    const struct part5 *c = arg;
+    float *scratch1 = c->p[1];
+    float *scratch2 = c->p[2];
+    float *scratch4 = c->p[4];
+    const float *in5 = c->p[5];
+    float *out6 = c->p[6];
+    const int64_t n0 = c->n[0];
+    const int64_t n1 = c->n[1];
+    const int64_t i21 = c->i21;
+    for (int64_t i22 = begin; i22 < end; i22++) {
+        const int64_t t79 = (int64_t)(sx_smaller(4 * i22, n0 - 1));
+        const int64_t t80 = (int64_t)(sx_smaller(4 * i22 + 1, n0 - 1));
+        const int64_t t81 = (int64_t)(sx_smaller(4 * i22 + 2, n0 - 1));
+        const int64_t t82 = (int64_t)(sx_smaller(4 * i22 + 3, n0 - 1));
+        float a4[64];
+        for (int64_t i23 = 0; i23 < 4; i23++) {
+            float v12 = 0.0f;
+            float v13 = 0.0f;
+            float v14 = 0.0f;
+            float v15 = 0.0f;
+            float v16 = 0.0f;
+            float v17 = 0.0f;
+            float v18 = 0.0f;
+            float v19 = 0.0f;
+            float v20 = 0.0f;
+            float v21 = 0.0f;
+            float v22 = 0.0f;
+            float v23 = 0.0f;
+            float v24 = 0.0f;
+            float v25 = 0.0f;
+            float v26 = 0.0f;
+            float v27 = 0.0f;
+            { SX_REASSOCIATE
+            SX_VECTOR
+            for (int64_t i24 = 0; i24 < 4; i24++) {
+                const float t83 = in5[4 * i23 + i24];
+                const float t84 = in5[4 * i23 + i24 + 16];
+                const float t85 = in5[4 * i23 + i24 + 32];
+                const float t86 = in5[4 * i23 + i24 + 48];
+                v12 = v12 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t83);
+                v13 = v13 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t84);
+                v14 = v14 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t85);
+                v15 = v15 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t86);
+                v16 = v16 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t83);
+                v17 = v17 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t84);
+                v18 = v18 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t85);
+                v19 = v19 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t86);
+                v20 = v20 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t83);
+                v21 = v21 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t84);
+                v22 = v22 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t85);
+                v23 = v23 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t86);
+                v24 = v24 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t83);
+                v25 = v25 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t84);
+                v26 = v26 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t85);
+                v27 = v27 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t86);
+            }
+            }
+            a4[i23] = v12;
+            a4[i23 + 4] = v13;
+            a4[i23 + 8] = v14;
+            a4[i23 + 12] = v15;
+            a4[i23 + 16] = v16;
+            a4[i23 + 20] = v17;
+            a4[i23 + 24] = v18;
+            a4[i23 + 28] = v19;
+            a4[i23 + 32] = v20;
+            a4[i23 + 36] = v21;
+            a4[i23 + 40] = v22;
+            a4[i23 + 44] = v23;
+            a4[i23 + 48] = v24;
+            a4[i23 + 52] = v25;
+            a4[i23 + 56] = v26;
+            a4[i23 + 60] = v27;
+        }
+        if (((int64_t)(4 * i22)) < ((int64_t)(n0))) {
+            const int64_t t87 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            SX_VECTOR
+            for (int64_t i25 = 0; i25 < 4; i25++) {
+                const float t88 = a4[i25];
+                const float t89 = a4[i25 + 4];
+                const float t90 = a4[i25 + 8];
+                const float t91 = a4[i25 + 12];
+                const float t92 = scratch4[i25 + 4 * t79];
+                const float t93 = scratch1[16 * i21 * n0 + i25 + 16 * t79] + t88;
+                const float t94 = scratch1[16 * i21 * n0 + i25 + 16 * t79 + 4] + t89;
+                const float t95 = scratch1[16 * i21 * n0 + i25 + 16 * t79 + 8] + t90;
+                const float t96 = scratch1[16 * i21 * n0 + i25 + 16 * t79 + 12] + t91;
+                const float t97 = sx_sigmoid_f32(t93);
+                const float t98 = sx_sigmoid_f32(t95);
+                const float t99 = sx_tanh_f32(t96);
+                const float t100 = (t98 * t92) + (t97 * t99);
+                const float t101 = sx_sigmoid_f32(t94);
+                const float t102 = sx_tanh_f32(t100);
+                const float t103 = t101 * t102;
+                out6[4 * i21 * n0 + i25 + 4 * t79] = t103;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i25 + 4 * t79] = t103;
+                scratch4[i25 + 4 * t79] = t100;
+            }
+        }
+        if (((int64_t)(4 * i22 + 1)) < ((int64_t)(n0))) {
+            const int64_t t104 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            SX_VECTOR
+            for (int64_t i26 = 0; i26 < 4; i26++) {
+                const float t105 = a4[i26 + 16];
+                const float t106 = a4[i26 + 20];
+                const float t107 = a4[i26 + 24];
+                const float t108 = a4[i26 + 28];
+                const float t109 = scratch4[i26 + 4 * t80];
+                const float t110 = scratch1[16 * i21 * n0 + i26 + 16 * t80] + t105;
+                const float t111 = scratch1[16 * i21 * n0 + i26 + 16 * t80 + 4] + t106;
+                const float t112 = scratch1[16 * i21 * n0 + i26 + 16 * t80 + 8] + t107;
+                const float t113 = scratch1[16 * i21 * n0 + i26 + 16 * t80 + 12] + t108;
+                const float t114 = sx_sigmoid_f32(t110);
+                const float t115 = sx_sigmoid_f32(t112);
+                const float t116 = sx_tanh_f32(t113);
+                const float t117 = (t115 * t109) + (t114 * t116);
+                const float t118 = sx_sigmoid_f32(t111);
+                const float t119 = sx_tanh_f32(t117);
+                const float t120 = t118 * t119;
+                out6[4 * i21 * n0 + i26 + 4 * t80] = t120;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i26 + 4 * t80] = t120;
+                scratch4[i26 + 4 * t80] = t117;
+            }
+        }
+        if (((int64_t)(4 * i22 + 2)) < ((int64_t)(n0))) {
+            const int64_t t121 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            SX_VECTOR
+            for (int64_t i27 = 0; i27 < 4; i27++) {
+                const float t122 = a4[i27 + 32];
+                const float t123 = a4[i27 + 36];
+                const float t124 = a4[i27 + 40];
+                const float t125 = a4[i27 + 44];
+                const float t126 = scratch4[i27 + 4 * t81];
+                const float t127 = scratch1[16 * i21 * n0 + i27 + 16 * t81] + t122;
+                const float t128 = scratch1[16 * i21 * n0 + i27 + 16 * t81 + 4] + t123;
+                const float t129 = scratch1[16 * i21 * n0 + i27 + 16 * t81 + 8] + t124;
+                const float t130 = scratch1[16 * i21 * n0 + i27 + 16 * t81 + 12] + t125;
+                const float t131 = sx_sigmoid_f32(t127);
+                const float t132 = sx_sigmoid_f32(t129);
+                const float t133 = sx_tanh_f32(t130);
+                const float t134 = (t132 * t126) + (t131 * t133);
+                const float t135 = sx_sigmoid_f32(t128);
+                const float t136 = sx_tanh_f32(t134);
+                const float t137 = t135 * t136;
+                out6[4 * i21 * n0 + i27 + 4 * t81] = t137;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i27 + 4 * t81] = t137;
+                scratch4[i27 + 4 * t81] = t134;
+            }
+        }
+        if (((int64_t)(4 * i22 + 3)) < ((int64_t)(n0))) {
+            const int64_t t138 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            SX_VECTOR
+            for (int64_t i28 = 0; i28 < 4; i28++) {
+                const float t139 = a4[i28 + 48];
+                const float t140 = a4[i28 + 52];
+                const float t141 = a4[i28 + 56];
+                const float t142 = a4[i28 + 60];
+                const float t143 = scratch4[i28 + 4 * t82];
+                const float t144 = scratch1[16 * i21 * n0 + i28 + 16 * t82] + t139;
+                const float t145 = scratch1[16 * i21 * n0 + i28 + 16 * t82 + 4] + t140;
+                const float t146 = scratch1[16 * i21 * n0 + i28 + 16 * t82 + 8] + t141;
+                const float t147 = scratch1[16 * i21 * n0 + i28 + 16 * t82 + 12] + t142;
+                const float t148 = sx_sigmoid_f32(t144);
+                const float t149 = sx_sigmoid_f32(t146);
+                const float t150 = sx_tanh_f32(t147);
+                const float t151 = (t149 * t143) + (t148 * t150);
+                const float t152 = sx_sigmoid_f32(t145);
+                const float t153 = sx_tanh_f32(t151);
+                const float t154 = t152 * t153;
+                out6[4 * i21 * n0 + i28 + 4 * t82] = t154;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i28 + 4 * t82] = t154;
+                scratch4[i28 + 4 * t82] = t151;
+            }
+        }
+    }
+}
+
+int32_t k_491a1e2f21824b91f81b(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];
@@ -341,9 +447,16 @@ int32_t k_4b145eb1befdc438dbe3(sx_run *run, void *const *p, const int64_t *n) {
             if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
         }
     } else {
-        for (int64_t i15 = 0; i15 < n1; i15++) {
-            run->parallel(run, ((n0 + 3) / 4), 64, part4, &(struct part4){run, p, n, i15});
-            if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+        if (((int64_t)(n0)) == 2) {
+            for (int64_t i15 = 0; i15 < n1; i15++) {
+                run->parallel(run, ((n0 + 1) / 2), 128, part4, &(struct part4){run, p, n, i15});
+                if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+            }
+        } else {
+            for (int64_t i21 = 0; i21 < n1; i21++) {
+                run->parallel(run, ((n0 + 3) / 4), 64, part5, &(struct part5){run, p, n, i21});
+                if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+            }
         }
     }
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

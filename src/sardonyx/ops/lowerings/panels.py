@@ -78,9 +78,7 @@ def sum_panels(
     found = b.array(dtype, count * WIDTH)
     lanes = WIDTH if count * WIDTH <= REGISTERS else WIDTH // 2
     for first in range(0, WIDTH, lanes):
-        sums = _sums(
-            b, dtype, panels, rows, lambda k, first=first: [at + first for at in places(k)], lanes
-        )
+        sums = _sums(b, dtype, panels, rows, places, first, lanes)
         # Who reads them at variable places reads a copy: the sums themselves are registers.
         with b.loop(lanes, "vector") as lane:
             for number in range(count):
@@ -94,8 +92,10 @@ def _sums(
     panels: Panels,
     rows: Sequence[Callable[[Size], Expr]],
     places: Callable[[Size], Sequence[Size]],
+    first: int,
     lanes: int,
 ) -> str:
+    """The same for some lanes of every panel."""
     count = len(places(0))
     size = len(rows) * count * lanes
     sums = b.array(dtype, size)
@@ -103,7 +103,7 @@ def _sums(
         b.put(sums, at, const(0, dtype))
     with b.loop(panels.depth) as k:
         factors = [b.let(row(k)) for row in rows]
-        starts = places(k)
+        starts = [place + first for place in places(k)]
         with b.loop(lanes, "vector") as lane:
             weights = [b.let(b.load(panels.table, start + lane)) for start in starts]
             for r, factor in enumerate(factors):
