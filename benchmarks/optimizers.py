@@ -100,29 +100,41 @@ TOOLS: dict[str, Callable[[Path], onnx.ModelProto]] = {
 }
 
 
+def feeds_of(path: Path) -> list[dict[str, Any]]:
+    """What a model is fed: its own cases where it is one of the trained models, seeded examples elsewhere."""
+    from benchmarks.real_inputs import draw_case
+    from benchmarks.real_models import real_models
+    from sardonyx.comparison.inputs import example_inputs
+    from sardonyx.model.load import load
+
+    cases = [case for model in real_models() if model.path == path for case in model.cases]
+    return [draw_case(case) for case in cases] or [example_inputs(load(path))]
+
+
 def agreement(path: Path, made: onnx.ModelProto) -> dict[str, str]:
     """What the peers' engines say of a result of ours: "agrees", or why not."""
     from sardonyx.comparison.difference import differences
     from sardonyx.comparison.engines import open_engine
-    from sardonyx.comparison.inputs import example_inputs
     from sardonyx.errors import SardonyxError
-    from sardonyx.model.load import load
 
     said: dict[str, str] = {}
-    model = load(path)
+    wrong: list[str] = []
     try:
-        feeds = example_inputs(model)
-        wanted = open_engine("onnxruntime", path)(feeds)
+        every = feeds_of(path)
+        original = open_engine("onnxruntime", path)
+        wanted = [original(feeds) for feeds in every]
     except SardonyxError as error:
         return {"onnxruntime": f"the original does not run: {error}"[:200]}
     try:
-        found = open_engine("onnxruntime", made)(feeds)
-        wrong = [
-            f"{d.name}: {d.reason}"
-            for name in wanted
-            for d in differences(name, wanted[name], found[name], None, None)
-            if not d.ok
-        ]
+        result = open_engine("onnxruntime", made)
+        for feeds, expected in zip(every, wanted, strict=True):
+            found = result(feeds)
+            wrong += [
+                f"{d.name}: {d.reason}"
+                for name in expected
+                for d in differences(name, expected[name], found[name], None, None)
+                if not d.ok
+            ]
         said["onnxruntime"] = "; ".join(wrong) or "agrees"
     except SardonyxError as error:
         said["onnxruntime"] = str(error)[:200]

@@ -30,7 +30,9 @@ PUBLIC = {
     "inspect",
     "load",
     "operator",
+    "optimize",
     "save",
+    "simplify",
 }
 
 LOADED = (
