@@ -83,7 +83,7 @@ def plan_text(
         precision: as of `Session`.
     """
     from sardonyx.backends.c.contractions import variant_of
-    from sardonyx.passes.prepare import prepare
+    from sardonyx.passes.preparing.prepare import prepare
     from sardonyx.plan.text import plan_text as run_plan_text
     from sardonyx.runtime.chosen import Choosing
     from sardonyx.runtime.compiled import plan_native

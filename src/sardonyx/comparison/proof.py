@@ -20,8 +20,8 @@ from sardonyx.backends.reference import Value
 from sardonyx.comparison.compare import Comparison, compare
 from sardonyx.errors import SardonyxError
 from sardonyx.model.source import describe, source_line
-from sardonyx.passes.expand import nodes_of_model
 from sardonyx.passes.optimize import Optimized, Settings, optimize
+from sardonyx.passes.preparing.expand import nodes_of_model
 from sardonyx.passes.rewriting.workspace import Evaluate
 
 __all__ = ["Culprit", "find_culprit", "prove"]

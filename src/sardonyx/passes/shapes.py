@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.facts import VARYING, Facts, fact_symbols, facts_of_tensor, unknown
-from sardonyx.passes.declared import Conflict, declared_facts
-from sardonyx.passes.walk import Scope, Walk
+from sardonyx.passes.inference.declared import Conflict, declared_facts
+from sardonyx.passes.inference.walk import Scope, Walk
 from sardonyx.sizes import Expr, Size, symbol
 
 __all__ = ["Conflict", "Shapes", "infer_shapes"]

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.lowering import Convolution, Counted, NotNative, Product, TransposedConvolution
-from sardonyx.passes.expand import Border
+from sardonyx.passes.preparing.expand import Border
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble

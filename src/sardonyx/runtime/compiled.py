@@ -20,7 +20,7 @@ from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.model.opset import normal_domain
 from sardonyx.options import read_environment
-from sardonyx.passes.expand import Border
+from sardonyx.passes.preparing.expand import Border
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.choice import expected_sizes
 from sardonyx.plan.graph import Array

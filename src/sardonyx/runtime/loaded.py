@@ -25,8 +25,8 @@ from sardonyx.model.opset import latest_opset, nearest_operator
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.custom import find_custom
 from sardonyx.ops.lowering import NotNative
-from sardonyx.passes.expand import Expanded, nodes_of_model
-from sardonyx.passes.prepare import prepare
+from sardonyx.passes.preparing.expand import Expanded, nodes_of_model
+from sardonyx.passes.preparing.prepare import prepare
 from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.plan.graph import nodes_of
 from sardonyx.plan.plan import PlannedNode

@@ -275,7 +275,10 @@ def test_an_operator_without_inference_is_walked_through_its_body(
 ) -> None:
     """Were there no rule of ours: onnx has none for these, but says how they are computed."""
     known = find_operator
-    for place in ("sardonyx.ops.infer.find_operator", "sardonyx.passes.walk.find_operator"):
+    for place in (
+        "sardonyx.ops.infer.find_operator",
+        "sardonyx.passes.inference.walk.find_operator",
+    ):
         monkeypatch.setattr(
             place,
             lambda domain, name, version: None if name == op else known(domain, name, version),

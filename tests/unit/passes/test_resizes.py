@@ -13,7 +13,7 @@ import sardonyx as sx
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
 from sardonyx.errors import SardonyxError
-from sardonyx.passes.prepare import prepare
+from sardonyx.passes.preparing.prepare import prepare
 from sardonyx.passes.shapes import infer_shapes
 
 HEADER = '<ir_version: 10, opset_import: ["": 18]>\n'

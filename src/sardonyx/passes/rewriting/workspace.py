@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.facts import Facts
-from sardonyx.passes.expand import nodes_of_model
+from sardonyx.passes.preparing.expand import nodes_of_model
 from sardonyx.passes.rewriting.bill import Bill
 from sardonyx.passes.shapes import infer_shapes
 

@@ -20,7 +20,7 @@ from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops import find_operator
 from sardonyx.ops.schema import find_schema
-from sardonyx.passes.functions import schema_body
+from sardonyx.passes.inference.functions import schema_body
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["Border", "Copied", "Expanded", "copy_of", "expand", "nodes_of_model", "values_of"]

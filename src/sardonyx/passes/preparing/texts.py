@@ -24,7 +24,7 @@ import onnx_ir as ir
 from sardonyx.errors import ShapeError, StructureError
 from sardonyx.model.opset import normal_domain
 from sardonyx.model.strings import strings_of
-from sardonyx.passes.expand import Expanded, copy_of, values_of
+from sardonyx.passes.preparing.expand import Expanded, copy_of, values_of
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["number_texts"]

@@ -15,7 +15,7 @@ from sardonyx.ops.facts import Facts, fact_symbols, unknown
 from sardonyx.ops.fallback import type_proto
 
 if TYPE_CHECKING:
-    from sardonyx.passes.walk import Scope, Walk
+    from sardonyx.passes.inference.walk import Scope, Walk
 
 __all__ = ["Calls", "call_function", "expand_schema", "schema_body"]
 

@@ -17,12 +17,12 @@ from sardonyx.model.source import describe, source_line
 from sardonyx.ops import infer_node
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import VARYING, Facts, objects, unknown
-from sardonyx.passes.declared import declared_facts
-from sardonyx.passes.merge import conceal, merge, prepend, without_value
+from sardonyx.passes.inference.declared import declared_facts
+from sardonyx.passes.inference.merge import conceal, merge, prepend, without_value
 from sardonyx.sizes import Expr, Size, max_of, symbol
 
 if TYPE_CHECKING:
-    from sardonyx.passes.walk import Scope, Walk
+    from sardonyx.passes.inference.walk import Scope, Walk
 
 __all__ = ["DOMAINS", "RULES"]
 

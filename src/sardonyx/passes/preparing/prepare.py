@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.passes.attentions import write_out_attention
-from sardonyx.passes.expand import Expanded, expand
-from sardonyx.passes.resizes import resize_what_changes
+from sardonyx.passes.preparing.attentions import write_out_attention
+from sardonyx.passes.preparing.expand import Expanded, expand
+from sardonyx.passes.preparing.resizes import resize_what_changes
+from sardonyx.passes.preparing.squeezes import keep_ones
+from sardonyx.passes.preparing.texts import number_texts
 from sardonyx.passes.shapes import Shapes
-from sardonyx.passes.squeezes import keep_ones
-from sardonyx.passes.texts import number_texts
 
 __all__ = ["prepare"]
 

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
-from sardonyx.passes.expand import Expanded, copy_of
+from sardonyx.passes.preparing.expand import Expanded, copy_of
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["write_out_attention"]

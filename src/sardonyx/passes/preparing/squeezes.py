@@ -18,7 +18,7 @@ from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops import find_operator
 from sardonyx.ops.facts import Shape
-from sardonyx.passes.expand import Expanded, copy_of
+from sardonyx.passes.preparing.expand import Expanded, copy_of
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["keep_ones"]

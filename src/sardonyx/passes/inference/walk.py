@@ -11,8 +11,8 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.ops import find_operator, infer_node
 from sardonyx.ops.facts import Facts, facts_of_tensor, unknown
 from sardonyx.ops.schema import find_schema
-from sardonyx.passes import control_flow, functions
-from sardonyx.passes.declared import Conflict, declared_facts, reconcile
+from sardonyx.passes.inference import control_flow, functions
+from sardonyx.passes.inference.declared import Conflict, declared_facts, reconcile
 from sardonyx.sizes import Expr, Size, symbol
 
 __all__ = ["Scope", "Walk"]
