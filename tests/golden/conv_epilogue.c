@@ -55,163 +55,170 @@ static __attribute__((noinline)) void contract_rows_7(
     for (; panel + 1 <= panels; panel += 1) {
         const contract_a_v zero = {0};
         const float *b0 = b + 0 * stride;
-        contract_a_v c0_0_0 = zero;
-        contract_a_v c0_0_1 = zero;
-        contract_a_v c1_0_0 = zero;
-        contract_a_v c1_0_1 = zero;
-        contract_a_v c2_0_0 = zero;
-        contract_a_v c2_0_1 = zero;
-        contract_a_v c3_0_0 = zero;
-        contract_a_v c3_0_1 = zero;
-        contract_a_v c4_0_0 = zero;
-        contract_a_v c4_0_1 = zero;
-        contract_a_v c5_0_0 = zero;
-        contract_a_v c5_0_1 = zero;
-        contract_a_v c6_0_0 = zero;
-        contract_a_v c6_0_1 = zero;
-        if (!fresh) {
-            c0_0_0 = contract_a_load(acc + 0 * pitch + 0);
-            c0_0_1 = contract_a_load(acc + 0 * pitch + 4);
-            c1_0_0 = contract_a_load(acc + 1 * pitch + 0);
-            c1_0_1 = contract_a_load(acc + 1 * pitch + 4);
-            c2_0_0 = contract_a_load(acc + 2 * pitch + 0);
-            c2_0_1 = contract_a_load(acc + 2 * pitch + 4);
-            c3_0_0 = contract_a_load(acc + 3 * pitch + 0);
-            c3_0_1 = contract_a_load(acc + 3 * pitch + 4);
-            c4_0_0 = contract_a_load(acc + 4 * pitch + 0);
-            c4_0_1 = contract_a_load(acc + 4 * pitch + 4);
-            c5_0_0 = contract_a_load(acc + 5 * pitch + 0);
-            c5_0_1 = contract_a_load(acc + 5 * pitch + 4);
-            c6_0_0 = contract_a_load(acc + 6 * pitch + 0);
-            c6_0_1 = contract_a_load(acc + 6 * pitch + 4);
-        }
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            const float *a2 = rows[s][2];
-            const float *a3 = rows[s][3];
-            const float *a4 = rows[s][4];
-            const float *a5 = rows[s][5];
-            const float *a6 = rows[s][6];
-            int64_t k = 0;
-            for (; k + 4 <= depth; k += 4) {
-                const contract_a_v x0 = contract_a_load(a0 + k);
-                const contract_a_v x1 = contract_a_load(a1 + k);
-                const contract_a_v x2 = contract_a_load(a2 + k);
-                const contract_a_v x3 = contract_a_load(a3 + k);
-                const contract_a_v x4 = contract_a_load(a4 + k);
-                const contract_a_v x5 = contract_a_load(a5 + k);
-                const contract_a_v x6 = contract_a_load(a6 + k);
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
+        int32_t first = fresh;
+        for (int64_t s = 0; s < segments;) {
+            contract_a_v c0_0_0 = zero;
+            contract_a_v c0_0_1 = zero;
+            contract_a_v c1_0_0 = zero;
+            contract_a_v c1_0_1 = zero;
+            contract_a_v c2_0_0 = zero;
+            contract_a_v c2_0_1 = zero;
+            contract_a_v c3_0_0 = zero;
+            contract_a_v c3_0_1 = zero;
+            contract_a_v c4_0_0 = zero;
+            contract_a_v c4_0_1 = zero;
+            contract_a_v c5_0_0 = zero;
+            contract_a_v c5_0_1 = zero;
+            contract_a_v c6_0_0 = zero;
+            contract_a_v c6_0_1 = zero;
+            const int64_t last = sx_least(segments, s + 4);
+            for (; s < last; s++) {
+                const float *a0 = rows[s][0];
+                const float *a1 = rows[s][1];
+                const float *a2 = rows[s][2];
+                const float *a3 = rows[s][3];
+                const float *a4 = rows[s][4];
+                const float *a5 = rows[s][5];
+                const float *a6 = rows[s][6];
+                int64_t k = 0;
+                const int64_t end = depth;
+                for (; k + 4 <= end; k += 4) {
+                    const contract_a_v x0 = contract_a_load(a0 + k);
+                    const contract_a_v x1 = contract_a_load(a1 + k);
+                    const contract_a_v x2 = contract_a_load(a2 + k);
+                    const contract_a_v x3 = contract_a_load(a3 + k);
+                    const contract_a_v x4 = contract_a_load(a4 + k);
+                    const contract_a_v x5 = contract_a_load(a5 + k);
+                    const contract_a_v x6 = contract_a_load(a6 + k);
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
+                        c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
+                        c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
+                        c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
+                        c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
+                        c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
+                        c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
+                        c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
+                        c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
+                        c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
+                        c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
+                        c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
+                        c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
+                        c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
+                        c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
+                        c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
+                        c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
+                    }
+                    b0 += 32;
                 }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
+                for (; k < end; k++) {
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        c0_0_0 += a0[k] * y0_0;
+                        c0_0_1 += a0[k] * y0_1;
+                        c1_0_0 += a1[k] * y0_0;
+                        c1_0_1 += a1[k] * y0_1;
+                        c2_0_0 += a2[k] * y0_0;
+                        c2_0_1 += a2[k] * y0_1;
+                        c3_0_0 += a3[k] * y0_0;
+                        c3_0_1 += a3[k] * y0_1;
+                        c4_0_0 += a4[k] * y0_0;
+                        c4_0_1 += a4[k] * y0_1;
+                        c5_0_0 += a5[k] * y0_0;
+                        c5_0_1 += a5[k] * y0_1;
+                        c6_0_0 += a6[k] * y0_0;
+                        c6_0_1 += a6[k] * y0_1;
+                    }
+                    b0 += 8;
                 }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
-                }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
-                }
-                b0 += 32;
             }
-            for (; k < depth; k++) {
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                    c0_0_0 += a0[k] * y0_0;
-                    c0_0_1 += a0[k] * y0_1;
-                    c1_0_0 += a1[k] * y0_0;
-                    c1_0_1 += a1[k] * y0_1;
-                    c2_0_0 += a2[k] * y0_0;
-                    c2_0_1 += a2[k] * y0_1;
-                    c3_0_0 += a3[k] * y0_0;
-                    c3_0_1 += a3[k] * y0_1;
-                    c4_0_0 += a4[k] * y0_0;
-                    c4_0_1 += a4[k] * y0_1;
-                    c5_0_0 += a5[k] * y0_0;
-                    c5_0_1 += a5[k] * y0_1;
-                    c6_0_0 += a6[k] * y0_0;
-                    c6_0_1 += a6[k] * y0_1;
-                }
-                b0 += 8;
+            if (!first) {
+                c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
+                c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
+                c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
+                c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+                c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
+                c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
+                c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
+                c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
+                c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
+                c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
+                c6_0_0 += contract_a_load(acc + 6 * pitch + 0);
+                c6_0_1 += contract_a_load(acc + 6 * pitch + 4);
             }
+            first = 0;
+            *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
+            *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+            *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
+            *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+            *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
+            *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+            *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
+            *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
+            *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
+            *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
+            *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
+            *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
+            *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
+            *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
+            __asm__ volatile("" : : : "memory");
         }
-        *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-        *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-        *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-        *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-        *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
-        *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
-        *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
-        *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
-        *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
-        *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-        *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-        *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-        *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
-        *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
         b += 1 * stride;
         acc += 8;
     }
@@ -304,7 +311,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_78691ba77abaa331cf2e(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_1adfb9adac62d0003bea(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

@@ -62,24 +62,6 @@ static __attribute__((noinline)) void contract_rows_8(
         contract_a_v c6_0_1 = zero;
         contract_a_v c7_0_0 = zero;
         contract_a_v c7_0_1 = zero;
-        if (!fresh) {
-            c0_0_0 = contract_a_load(acc + 0 * pitch + 0);
-            c0_0_1 = contract_a_load(acc + 0 * pitch + 4);
-            c1_0_0 = contract_a_load(acc + 1 * pitch + 0);
-            c1_0_1 = contract_a_load(acc + 1 * pitch + 4);
-            c2_0_0 = contract_a_load(acc + 2 * pitch + 0);
-            c2_0_1 = contract_a_load(acc + 2 * pitch + 4);
-            c3_0_0 = contract_a_load(acc + 3 * pitch + 0);
-            c3_0_1 = contract_a_load(acc + 3 * pitch + 4);
-            c4_0_0 = contract_a_load(acc + 4 * pitch + 0);
-            c4_0_1 = contract_a_load(acc + 4 * pitch + 4);
-            c5_0_0 = contract_a_load(acc + 5 * pitch + 0);
-            c5_0_1 = contract_a_load(acc + 5 * pitch + 4);
-            c6_0_0 = contract_a_load(acc + 6 * pitch + 0);
-            c6_0_1 = contract_a_load(acc + 6 * pitch + 4);
-            c7_0_0 = contract_a_load(acc + 7 * pitch + 0);
-            c7_0_1 = contract_a_load(acc + 7 * pitch + 4);
-        }
         for (int64_t s = 0; s < segments; s++) {
             const float *a0 = rows[s][0];
             const float *a1 = rows[s][1];
@@ -90,7 +72,8 @@ static __attribute__((noinline)) void contract_rows_8(
             const float *a6 = rows[s][6];
             const float *a7 = rows[s][7];
             int64_t k = 0;
-            for (; k + 4 <= depth; k += 4) {
+            const int64_t end = depth;
+            for (; k + 4 <= end; k += 4) {
                 const contract_a_v x0 = contract_a_load(a0 + k);
                 const contract_a_v x1 = contract_a_load(a1 + k);
                 const contract_a_v x2 = contract_a_load(a2 + k);
@@ -181,7 +164,7 @@ static __attribute__((noinline)) void contract_rows_8(
                 }
                 b0 += 32;
             }
-            for (; k < depth; k++) {
+            for (; k < end; k++) {
                 {
                     const contract_a_v y0_0 = contract_b_load(b0 + 0);
                     const contract_a_v y0_1 = contract_b_load(b0 + 4);
@@ -204,6 +187,24 @@ static __attribute__((noinline)) void contract_rows_8(
                 }
                 b0 += 8;
             }
+        }
+        if (!fresh) {
+            c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
+            c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+            c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
+            c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+            c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
+            c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+            c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
+            c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
+            c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
+            c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
+            c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
+            c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
+            c6_0_0 += contract_a_load(acc + 6 * pitch + 0);
+            c6_0_1 += contract_a_load(acc + 6 * pitch + 4);
+            c7_0_0 += contract_a_load(acc + 7 * pitch + 0);
+            c7_0_1 += contract_a_load(acc + 7 * pitch + 4);
         }
         *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
         *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
@@ -300,7 +301,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_7e1f876222727eb273bf(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_9d13e80de6c6dd762f17(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[2], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

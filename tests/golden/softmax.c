@@ -20,41 +20,51 @@ static void part0(void *arg, int64_t begin, int64_t end) {
         float a0[4096];
         if (((int64_t)(n0)) <= 4096) {
             float v1 = 0.0f;
-            { SX_REASSOCIATE
-            SX_VECTOR
-            for (int64_t i2 = 0; i2 < n0; i2++) {
-                const float t1 = in0[i0 * n0 + i2];
-                const float t2 = sx_exp_f32(t1 - v0);
-                a0[i2] = t2;
-                v1 = v1 + t2;
+            float v2 = 0.0f;
+            for (int64_t i2 = 0; i2 < ((n0 + 1023) / 1024); i2++) {
+                v2 = 0.0f;
+                { SX_REASSOCIATE
+                SX_VECTOR
+                for (int64_t i3 = 0; i3 < sx_smaller(-1024 * i2 + n0, 1024); i3++) {
+                    const float t1 = in0[i0 * n0 + 1024 * i2 + i3];
+                    const float t2 = sx_exp_f32(t1 - v0);
+                    a0[1024 * i2 + i3] = t2;
+                    v2 = v2 + t2;
+                }
+                }
+                v1 = v1 + v2;
             }
-            }
-            float v2 = 1.0f / v1;
-            SX_VECTOR
-            for (int64_t i3 = 0; i3 < n0; i3++) {
-                out1[i0 * n0 + i3] = a0[i3] * v2;
-            }
-        } else {
-            float v3 = 0.0f;
-            { SX_REASSOCIATE
+            float v3 = 1.0f / v1;
             SX_VECTOR
             for (int64_t i4 = 0; i4 < n0; i4++) {
-                const float t3 = in0[i0 * n0 + i4];
-                const float t4 = sx_exp_f32(t3 - v0);
-                v3 = v3 + t4;
+                out1[i0 * n0 + i4] = a0[i4] * v3;
             }
+        } else {
+            float v4 = 0.0f;
+            float v5 = 0.0f;
+            for (int64_t i5 = 0; i5 < ((n0 + 1023) / 1024); i5++) {
+                v5 = 0.0f;
+                { SX_REASSOCIATE
+                SX_VECTOR
+                for (int64_t i6 = 0; i6 < sx_smaller(-1024 * i5 + n0, 1024); i6++) {
+                    const float t3 = in0[i0 * n0 + 1024 * i5 + i6];
+                    const float t4 = sx_exp_f32(t3 - v0);
+                    v5 = v5 + t4;
+                }
+                }
+                v4 = v4 + v5;
             }
-            float v4 = 1.0f / v3;
+            float v6 = 1.0f / v4;
             SX_VECTOR
-            for (int64_t i5 = 0; i5 < n0; i5++) {
-                const float t5 = in0[i0 * n0 + i5];
-                out1[i0 * n0 + i5] = sx_exp_f32(t5 - v0) * v4;
+            for (int64_t i7 = 0; i7 < n0; i7++) {
+                const float t5 = in0[i0 * n0 + i7];
+                out1[i0 * n0 + i7] = sx_exp_f32(t5 - v0) * v6;
             }
         }
     }
 }
 
-int32_t k_825d576e3341dd480954(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_f014ba3b0ef988591725(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];
