@@ -125,6 +125,8 @@ def _fused(node: ir.Node, draft: Draft, masked: bool) -> Outcome:
         return None
     if not np.isfinite(scores.scale) or scores.scale <= 0:
         return Refusal(f"the factor of the scores is {scores.scale:g}, not a positive number")
+    if scores.mask is not None and (draft.rank(scores.mask) or 0) < 2:
+        return Refusal("the mask has fewer than two axes")
     if scores.mask is not None and not _is_finite(scores.mask, draft):
         return Refusal(
             "the mask may be -inf in a whole row, which is NaN when it is written out and 0 in Attention"
