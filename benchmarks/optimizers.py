@@ -6,8 +6,8 @@
 
 Every tool works on every model in a process of its own. Whatever was counted is kept in build/optimizers.json, so that
 a second run counts only what is new; ours is always counted anew. `pip install 'sardonyx[optimizers]'` brings the peers.
-Answers: each of our results runs in onnxruntime (and OpenVINO, where it is there) if the original did, on the same
-inputs, and agrees within the contract of docs/numerics.md.
+Answers: each of our results runs in onnxruntime if the original did, on the same inputs, and agrees within the contract of
+docs/numerics.md; where OpenVINO is installed, it loads what it loaded before.
 """
 
 from __future__ import annotations

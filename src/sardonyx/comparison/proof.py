@@ -27,7 +27,6 @@ from sardonyx.passes.rewriting.workspace import Evaluate
 __all__ = ["Culprit", "find_culprit", "prove"]
 
 MOST_BYTES = 1 << 33  # of values that are kept while a culprit is made small
-GROWTH = 4  # how often a cut-out model may take in the nodes before it
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def find_culprit(
     feeds: Mapping[str, Value],
     *,
     evaluate: Evaluate | None = None,
-    engine: str = "reference",
+    engine: str = "sardonyx",
     tell: Callable[[str], None] | None = None,
 ) -> Culprit | None:
     """The first rewrite that makes a difference; None where the whole run makes none.

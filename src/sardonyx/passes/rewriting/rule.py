@@ -75,7 +75,6 @@ class Rule:
         body: looks at one such node.
         about: one line for a person.
         bound: how far an answer may move.
-        opset: the oldest version of the default domain in which the result can be written.
     """
 
     name: str
@@ -83,15 +82,14 @@ class Rule:
     body: RuleBody
     about: str
     bound: Bound = EXACT
-    opset: int = 1
 
 
-def rule(*ops: str, bound: Bound = EXACT, opset: int = 1) -> Callable[[RuleBody], Rule]:
+def rule(*ops: str, bound: Bound = EXACT) -> Callable[[RuleBody], Rule]:
     """Make a rule of a function; its name and the first line of its docstring are the rule's."""
 
     def made(body: RuleBody) -> Rule:
         name = body.__name__.replace("_", "-")
         about = (body.__doc__ or "").strip().splitlines()[0]
-        return Rule(name, ops, body, about, bound, opset)
+        return Rule(name, ops, body, about, bound)
 
     return made

@@ -152,19 +152,19 @@ def _guarded(node: ir.Node, draft: Draft) -> Outcome:
     return Refusal("a NaN among queries or keys becomes 0 here, and would stay NaN in Attention")
 
 
-@rule("MatMul", bound=ROUNDED, opset=_SINCE)
+@rule("MatMul", bound=ROUNDED)
 def attention(node: ir.Node, draft: Draft) -> Outcome:
     """MatMul, Softmax and MatMul of queries, keys and values are Attention."""
     return _fused(node, draft, masked=False)
 
 
-@rule("MatMul", bound=ROUNDED, opset=_SINCE)
+@rule("MatMul", bound=ROUNDED)
 def attention_with_mask(node: ir.Node, draft: Draft) -> Outcome:
     """MatMul, Add of a mask, Softmax and MatMul of queries, keys and values are Attention."""
     return _fused(node, draft, masked=True)
 
 
-@rule("Reshape", bound=ROUNDED, opset=_SINCE)
+@rule("Reshape", bound=ROUNDED)
 def attention_of_rows(node: ir.Node, draft: Draft) -> Outcome:
     """Attention between Reshapes and Transposes that only part rows into heads does that itself."""
     back = draft.made_by(node.inputs[0], "Transpose")

@@ -39,7 +39,7 @@ def gather_in_order(node: ir.Node, draft: Draft) -> Outcome:
     return slice_by(value, {axis: Cut(int(taken[0]), -size - 1 if end < 0 else end, step)}, draft)
 
 
-@rule("Gather", "Slice", opset=15)
+@rule("Gather", "Slice")
 def part_of_shape(node: ir.Node, draft: Draft) -> Outcome:
     """Gather or Slice of some neighbouring sizes of a shape is a Shape of these axes."""
     inner = draft.made_by(node.inputs[0], "Shape")

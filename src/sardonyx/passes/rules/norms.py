@@ -69,7 +69,7 @@ def _inverse_root(node: ir.Node, draft: Draft) -> tuple[ir.Value, ir.Value, floa
     return None
 
 
-@rule("Div", "Mul", bound=ROUNDED, opset=17)
+@rule("Div", "Mul", bound=ROUNDED)
 def layer_normalization(node: ir.Node, draft: Draft) -> Outcome:
     """(x - mean) / sqrt(variance + e) over the last axes is LayerNormalization."""
     found = _inverse_root(node, draft)
@@ -98,7 +98,7 @@ def layer_normalization(node: ir.Node, draft: Draft) -> Outcome:
     return draft.call("LayerNormalization", sub.inputs[0], scale, axis=axis, epsilon=epsilon)
 
 
-@rule("Mul", "Add", bound=ROUNDED, opset=17)
+@rule("Mul", "Add", bound=ROUNDED)
 def layer_normalization_parameters(node: ir.Node, draft: Draft) -> Outcome:
     """LayerNormalization followed by a constant factor or offset has it as its own."""
     for side in (0, 1):
@@ -132,7 +132,7 @@ def layer_normalization_parameters(node: ir.Node, draft: Draft) -> Outcome:
     return None
 
 
-@rule("Mul", bound=ROUNDED, opset=23)
+@rule("Mul", bound=ROUNDED)
 def rms_normalization(node: ir.Node, draft: Draft) -> Outcome:
     """x / sqrt(mean(x²) + e), times a constant, is RMSNormalization."""
     for side in (0, 1):
