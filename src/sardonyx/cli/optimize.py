@@ -248,11 +248,11 @@ def _show_verdict(result: OptimizedModel, output: Path | None, console: Console)
     for note in ledger.notes:
         console.print(text(note, "dim"))
     if result.verification is not None:
-        largest = max((o.max_rel for o in result.verification.outputs), default=0.0)
+        largest = max((o.of_largest for o in result.verification.outputs), default=0.0)
         console.print(
             Text.assemble(
                 ("The answers agree", "bold green"),
-                f" (largest relative difference {largest:.1e}).",
+                f" (largest difference {largest:.1e} of the output's largest value).",
             )
         )
     before, after = ledger.before.nodes, ledger.after.nodes

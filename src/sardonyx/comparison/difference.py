@@ -26,6 +26,7 @@ class Difference:
         elements: how many were compared.
         mismatched: how many lie outside the tolerance, NaN and Inf at other places included.
         max_abs, max_rel: the largest differences between finite elements.
+        of_largest: `max_abs` relative to the tensor's largest element: what the contract's last term judges.
         cosine: of the angle between the two; 1 is the same direction.
         tolerance: what was allowed.
         reason: why they do not agree; "" when they do.
@@ -38,6 +39,7 @@ class Difference:
     mismatched: int
     max_abs: float
     max_rel: float
+    of_largest: float
     cosine: float
     tolerance: str
     reason: str = ""
@@ -57,6 +59,7 @@ class Difference:
             "mismatched": self.mismatched,
             "max_abs": _finite(self.max_abs),
             "max_rel": _finite(self.max_rel),
+            "of_largest": _finite(self.of_largest),
             "cosine": _finite(self.cosine),
             "tolerance": self.tolerance,
         }
@@ -101,7 +104,7 @@ def _unlike(name: str, value: Value, reason: str) -> Difference:
         kind = "sequence" if isinstance(value, list) else "map"
     count = len(value) if isinstance(value, list | dict) else 1
     wrong = count if reason else 0
-    return Difference(name, kind, (count,), count, wrong, 0.0, 0.0, 1.0, "exact", reason)
+    return Difference(name, kind, (count,), count, wrong, 0.0, 0.0, 0.0, 1.0, "exact", reason)
 
 
 def _type_name(array: Array) -> str:
@@ -116,7 +119,8 @@ def _compare_arrays(
     def unlike(reason: str) -> Difference:
         nan = float("nan")
         shape, text = a.shape, str(tolerance)
-        return Difference(name, _type_name(a), shape, a.size, a.size, nan, nan, nan, text, reason)
+        kind, size = _type_name(a), a.size
+        return Difference(name, kind, shape, size, size, nan, nan, nan, nan, text, reason)
 
     if a.dtype != b.dtype:
         return unlike(f"type {_type_name(a)} against {_type_name(b)}")
@@ -124,7 +128,7 @@ def _compare_arrays(
         return unlike(f"shape {list(a.shape)} against {list(b.shape)}")
     if a.dtype == object:
         wrong = int(np.count_nonzero(a != b)) if a.size else 0
-        return _judge(name, a, wrong, 0.0, 0.0, 1.0 if not wrong else 0.0, tolerance)
+        return _judge(name, a, wrong, 0.0, 0.0, 0.0, 1.0 if not wrong else 0.0, tolerance)
     return _compare_numbers(name, a, b, tolerance)
 
 
@@ -135,19 +139,21 @@ def _compare_numbers(name: str, a: Array, b: Array, tolerance: Tolerance) -> Dif
     strange = ~finite & ~((x == y) | (np.isnan(x) & np.isnan(y)))
     x, y = np.where(finite, x, 0.0), np.where(finite, y, 0.0)
     gap, size = np.abs(x - y), np.abs(y)
+    largest = float(size.max()) if size.size else 0.0
     if a.dtype.kind in "biu":
         outside = a.reshape(-1) != b.reshape(-1)  # exact where float64 is not
     else:
-        largest = float(size.max()) if size.size else 0.0
         allowed = tolerance.atol + tolerance.rtol * size + tolerance.of_largest * largest
         outside = (gap > allowed) & finite
     relative = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
+    max_abs = float(gap.max()) if gap.size else 0.0
     difference = _judge(
         name,
         a,
         int(np.count_nonzero(outside | strange)),
-        float(gap.max()) if gap.size else 0.0,
+        max_abs,
         float(relative.max()) if relative.size else 0.0,
+        max_abs / largest if largest else (np.inf if max_abs else 0.0),
         _cosine(x, y),
         tolerance,
     )
@@ -163,6 +169,7 @@ def _judge(
     wrong: int,
     max_abs: float,
     max_rel: float,
+    of_largest: float,
     cosine: float,
     tolerance: Tolerance,
 ) -> Difference:
@@ -175,6 +182,7 @@ def _judge(
         wrong,
         max_abs,
         max_rel,
+        of_largest,
         cosine,
         str(tolerance),
         reason,

@@ -31,6 +31,7 @@ def test_the_measures() -> None:
     assert not found.ok
     assert found.max_abs == 0.5
     assert found.max_rel == pytest.approx(0.2)
+    assert found.of_largest == pytest.approx(0.125)
     assert found.mismatched == 1
     assert found.reason == "1 of 3 elements differ"
     assert found.cosine == pytest.approx(22 / np.sqrt(21 * 23.25))
@@ -40,6 +41,8 @@ def test_an_element_near_zero_is_as_uncertain_as_its_neighbours() -> None:
     big = np.array([1000.0, 0.001], np.float32)
     near = np.array([1000.0, 0.005], np.float32)
     assert one(big, near).ok
+    assert one(big, near).max_rel == pytest.approx(0.8)
+    assert one(big, near).of_largest == pytest.approx(4e-6)
     assert not one(big / 1000, near).ok
     assert not one(big, near, rtol=1e-3).ok
 
