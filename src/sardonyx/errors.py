@@ -10,6 +10,7 @@ __all__ = [
     "BudgetError",
     "CacheError",
     "CancelledError",
+    "ConvertError",
     "DeadlineError",
     "ExternalDataError",
     "FormatError",
@@ -153,3 +154,9 @@ class VerificationError(SardonyxError):
     """A rewritten model gives other answers than the one that it was made from."""
 
     stage = "verify"
+
+
+class ConvertError(SardonyxError):
+    """A framework's model cannot be written as ONNX that gives the same answers."""
+
+    stage = "convert"
