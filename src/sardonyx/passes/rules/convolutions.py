@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
@@ -212,13 +213,27 @@ def scale_before_conv(node: ir.Node, draft: Draft) -> Outcome:
         moved = moved + bias.astype(np.float64)
     if not (np.isfinite(narrow).all() and np.isfinite(moved.astype(dtype.numpy())).all()):
         return Refusal("a weight would overflow")
-    kept = np.broadcast_to(factor != 0, by_group.shape).reshape(weight.shape)
-    if (kept & (narrow == 0) & (weight != 0)).any():
-        return Refusal("a weight would underflow")
+    if not _keep_signs(narrow, (by_group * factor).reshape(weight.shape)):
+        return Refusal("a weight would underflow, and is not small beside the others")
     inputs = [value, draft.tensor(narrow, dtype)]
     if bias is not None or (moved != 0).any():
         inputs.append(draft.tensor(moved.astype(dtype.numpy()), dtype))
     return draft.copy(node, inputs)[0]
+
+
+def _keep_signs(narrow: Array, wide: Array) -> bool:
+    """Let what was rounded to 0 be the smallest number instead; whether that is nothing beside the channel's largest.
+
+    A zero would make NaN of an infinite input.
+    """
+    lost = (narrow == 0) & (wide != 0)
+    finfo: Any = ml_dtypes.finfo  # knows bfloat16, and numpy's own types too
+    limits = finfo(narrow.dtype)
+    largest = np.abs(wide).reshape(wide.shape[0], -1).max(axis=1, initial=0)
+    if (lost.reshape(wide.shape[0], -1).any(axis=1) & (largest < float(limits.tiny))).any():
+        return False
+    np.copyto(narrow, np.copysign(limits.smallest_subnormal, wide).astype(narrow.dtype), where=lost)
+    return True
 
 
 def _affine_before(node: ir.Node, draft: Draft) -> tuple[ir.Value, Array, Array] | Refusal | None:
