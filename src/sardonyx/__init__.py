@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sardonyx import backend as backend
     from sardonyx.api import check as check
     from sardonyx.api import compare as compare
+    from sardonyx.api import convert as convert
     from sardonyx.api import infer_shapes as infer_shapes
     from sardonyx.api import inspect as inspect
     from sardonyx.api import optimize as optimize
@@ -52,6 +53,7 @@ _HOME = {
     "SessionOptions": "sardonyx.runtime.inference_session",
     "check": "sardonyx.api",
     "compare": "sardonyx.api",
+    "convert": "sardonyx.api",
     "infer_shapes": "sardonyx.api",
     "inspect": "sardonyx.api",
     "load": "sardonyx.model.load",
@@ -78,6 +80,7 @@ __all__ = [
     "backend",
     "check",
     "compare",
+    "convert",
     "expressions",
     "get_available_providers",
     "get_device",

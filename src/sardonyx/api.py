@@ -6,13 +6,14 @@ sx.inspect("m.onnx", dims={"batch": 1}).totals.macs     # what does it cost?
 sx.infer_shapes("m.onnx").of(value)                     # every shape, over symbols
 sx.simplify("m.onnx").model; sx.optimize("m.onnx").ledger   # fewer nodes, the same answers, and the account
 sx.compare("m.onnx", "m-optimized.onnx").ok             # is it still the same function?
+sx.convert(torch_module, example_inputs).model           # from another framework, with the same answers
 api.plan_text("m.onnx"); api.profile("m.onnx")          # how does it run, and where does the time go?
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from sardonyx.comparison.bench import Bench, Schedule
     from sardonyx.comparison.compare import Comparison, Inputs
     from sardonyx.comparison.optimized import OptimizedModel
+    from sardonyx.convert.convert import Converted
+    from sardonyx.convert.request import Axes
     from sardonyx.inspection.bill import Inspection
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
@@ -35,6 +38,7 @@ __all__ = [
     "bench",
     "check",
     "compare",
+    "convert",
     "convert_opset",
     "diagnose",
     "infer_shapes",
@@ -244,6 +248,63 @@ def compare(
         limits=limits,
         progress=progress,
     )
+
+
+def convert(
+    source: Any,
+    example_inputs: Any = None,
+    *,
+    other_inputs: Iterable[Any] = (),
+    dynamic: Mapping[str, Axes | Sequence[str | None]] | None = None,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
+    opset: int | None = None,
+    framework: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    verify: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> Converted:
+    """A model of another framework as ONNX that gives the same answers, or an error that says why not.
+
+    Args:
+        source: a live object (torch module or function, transformers model, scikit-learn estimator, booster …), the
+            path of a file or folder, or `net.py:Net`; the last two are converted in a process of their own.
+        example_inputs: one call of the model: a tuple for positional arguments, a dict for keywords, else the only one.
+        other_inputs: further calls. Axes whose sizes differ from the first are dynamic; all are checked.
+        dynamic: names for axes that stay open, as `{"x": {0: "batch"}}`.
+        input_names, output_names: instead of the framework's own.
+        opset: of the result.
+        framework: where the object or the file does not show it.
+        options: of one frontend alone, as `{"translations": {...}}` for torch; docs/convert.md has them.
+        verify: hold the result to the framework's own answers, on these inputs and others made from them.
+        progress: hears what is being done.
+
+    Raises:
+        ConvertError: no way gave a model with the same answers.
+    """
+    import os
+    from pathlib import Path
+
+    from sardonyx.convert.convert import convert_model
+    from sardonyx.convert.isolated import convert_isolated
+    from sardonyx.convert.python_source import read_python_source
+    from sardonyx.convert.request import Request, as_example, read_dynamic
+
+    file = isinstance(source, str | os.PathLike)
+    if file:
+        source = read_python_source(os.fspath(source)) or Path(source)
+    given = [] if example_inputs is None else [example_inputs]
+    request = Request(
+        source,
+        tuple(as_example(inputs) for inputs in (*given, *other_inputs)),
+        read_dynamic(dynamic),
+        tuple(input_names),
+        tuple(output_names),
+        opset,
+        dict(options or {}),
+    )
+    run = convert_isolated if file else convert_model
+    return run(request, framework=framework, check=verify, progress=progress)
 
 
 def bench(

@@ -19,6 +19,7 @@ def build_app() -> typer.Typer:
     from sardonyx.cli.check import check
     from sardonyx.cli.compare import compare
     from sardonyx.cli.conformance import conformance
+    from sardonyx.cli.convert import convert
     from sardonyx.cli.demo import demo
     from sardonyx.cli.doctor import doctor
     from sardonyx.cli.group import Commands
@@ -37,7 +38,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_global_options)
-    checking: tuple[Command, ...] = (inspect, check, simplify, optimize)
+    checking: tuple[Command, ...] = (inspect, check, convert, simplify, optimize)
     running: tuple[Command, ...] = (run, compare, bench, conformance, doctor, demo)
     for command in (*checking, *running):
         app.command()(command)

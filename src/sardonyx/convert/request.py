@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from sardonyx.errors import InputError
@@ -21,7 +20,7 @@ class Example:
     """One call of the model: positional and keyword arguments, of any structure."""
 
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class Request:
 
     source: Any
     examples: tuple[Example, ...] = ()
-    dynamic: Dynamic = field(default_factory=lambda: MappingProxyType({}))
+    dynamic: Dynamic = field(default_factory=dict)
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
     opset: int | None = None
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> Path | None:
@@ -63,7 +62,7 @@ def as_example(inputs: Any) -> Example:
     if isinstance(inputs, tuple):
         return Example(args=inputs)
     if type(inputs) is dict and all(isinstance(key, str) for key in inputs):
-        return Example(kwargs=MappingProxyType(dict(inputs)))
+        return Example(kwargs=dict(inputs))
     return Example(args=(inputs,))
 
 
@@ -84,5 +83,5 @@ def read_dynamic(dynamic: Mapping[str, Axes | Sequence[str | None]] | None) -> D
                     value=dynamic,
                     hint='Write them as {"x": {0: "batch", 2: "time"}}.',
                 )
-        found[name] = MappingProxyType(named)
-    return MappingProxyType(found)
+        found[name] = named
+    return found
