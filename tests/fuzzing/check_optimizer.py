@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from benchmarks.doubles import in_double
 from tests.fuzzing.random_graphs import random_feeds, random_model
+from tests.fuzzing.truth import is_rounding
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
@@ -21,7 +21,7 @@ from sardonyx.passes.pipelines import LEVELS, Rules, every_rule, names_of
 from sardonyx.passes.rewriting.rule import Bound
 from sardonyx.runtime.folding import fold_node
 
-__all__ = ["alone", "check_seed"]
+__all__ = ["alone", "check_model", "check_seed"]
 
 
 def alone(seed: int) -> Settings:
@@ -45,10 +45,11 @@ def check_seed(seed: int, settings: Settings) -> str | None:
     """What is wrong with the optimizer on this graph; None where nothing is, or the graph itself does not run."""
     with warnings.catch_warnings():  # numpy tells of every NaN
         warnings.simplefilter("ignore", RuntimeWarning)
-        return _checked(random_model(seed), random_feeds(seed), settings)
+        return check_model(random_model(seed), random_feeds(seed), settings)
 
 
-def _checked(proto: onnx.ModelProto, feeds: Mapping[str, Any], settings: Settings) -> str | None:
+def check_model(proto: onnx.ModelProto, feeds: Mapping[str, Any], settings: Settings) -> str | None:
+    """As `check_seed`, for a model and inputs of one's own."""
     try:
         model = load(proto)
         before = _answers(model, feeds)
@@ -60,32 +61,12 @@ def _checked(proto: onnx.ModelProto, feeds: Mapping[str, Any], settings: Setting
     after = _answers(written, feeds)
     if list(after) != list(before):
         return f"outputs {list(after)} instead of {list(before)}"
+    bound = _bound(result.ledger.entries)
     for name, was in before.items():
-        reason = _difference(was, after[name], _bound(result.ledger.entries))
-        if reason is not None and not _is_rounding(proto, feeds, name, was, after[name]):
+        reason = _difference(was, after[name], bound)
+        if reason is not None and not is_rounding(proto, feeds, name, after[name], bound):
             return f"{name}: {reason}; rules {', '.join(result.ledger.entries)}"
     return None
-
-
-def _is_rounding(
-    proto: onnx.ModelProto, feeds: Mapping[str, Any], name: str, was: Any, now: Any
-) -> bool:
-    """Whether the graph magnifies rounding errors: what it gave before is as far from the truth."""
-    if was.dtype != np.float32 or was.shape != now.shape:
-        return False
-    wide = {key: array.astype(np.float64) for key, array in feeds.items()}
-    try:
-        truth = _answers(in_double(proto), wide)[name]
-    except SardonyxError:
-        return False
-    known = np.isfinite(truth)
-    if (~np.isfinite(now) & np.isfinite(was) & known).any():
-        return False
-    with np.errstate(all="ignore"):
-        before, after = (
-            np.where(known, np.nan_to_num(np.abs(a - truth), nan=np.inf), 0) for a in (was, now)
-        )
-    return bool(after.max(initial=0) <= 64 * before.max(initial=0))
 
 
 def _bound(applied: Mapping[str, object]) -> Bound:
