@@ -2,6 +2,7 @@
 
     python -m benchmarks.peers --beside onnxruntime openvino torch --json build/speed-2.json
     python -m benchmarks.peers --threads 1 --json build/speed-1.json
+    python -m benchmarks.tuning --json build/tuning.json
     python -m benchmarks.peers --start-up --json build/start-up.json
     python -m benchmarks.accuracy --json build/accuracy.json
     python -m benchmarks.real_models --json build/real.json
@@ -80,6 +81,14 @@ def start_up_section(content: Result) -> str:
         cells = [row["model"], f"{row['cold']['seconds']:.1f}", *(f"{t:.1f}" for t in opened)]
         cells += [*(f"{t:.1f}" for t in first), f"{first[0] / first[1]:.2f}"]
         lines.append(f"| {' | '.join([*cells, *(f'{size:.0f}' for size in peak)])} |")
+    return "\n".join(lines)
+
+
+def tuning_section(content: Result) -> str:
+    lines = ["| model | untuned, ms | tuned × |", "|---|--:|--:|"]
+    for row in content["results"]:
+        plain = statistics.median(row["seconds"]["plain"]) * 1e3
+        lines.append(f"| {row['model']} | {plain:.3g} | {ratio_text(row['ratio'])} |")
     return "\n".join(lines)
 
 
@@ -169,6 +178,7 @@ SECTIONS: Mapping[str, Callable[[Result], str]] = {
     "start-up": start_up_section,
     "accuracy": accuracy_section,
     "real": real_section,
+    "tuning": tuning_section,
 }
 
 
@@ -183,6 +193,7 @@ def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
             "start-up": "Start-up and memory, from the cache of compiled models",
             "accuracy": "Accuracy, against float64"
             + (", trained models" if content.get("real") else ""),
+            "tuning": "Tuned and untuned (`Session(tune=True)`)",
             "real": f"Trained models from packages, {machine['threads']} threads",
         }[kind]
         if kind == "speed":
