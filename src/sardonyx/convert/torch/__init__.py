@@ -1,0 +1,1 @@
+"""PyTorch: modules, functions, scripts and exported programs."""

@@ -1,0 +1,77 @@
+"""By torch.export: the model as a graph of aten operators, and these as ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+
+from sardonyx.convert.candidate import Feeds
+from sardonyx.convert.request import Dynamic
+from sardonyx.convert.torch.arrays import to_tensor
+from sardonyx.convert.torch.recurrent import recurrent_operators, recurrent_translations
+from sardonyx.errors import InputError
+
+__all__ = ["export_flat", "to_onnx"]
+
+_OLDEST, _NEWEST = 18, 23  # opsets that torch's exporter writes
+
+
+def export_flat(
+    flat: nn.Module, feeds: Feeds, names: Sequence[str], dynamic: Dynamic
+) -> ExportedProgram:
+    """The program of a module between flat tensors; sizes that it fixes although they are to stay open are an error."""
+    tensors = tuple(to_tensor(feeds[name]) for name in names)
+    axes = tuple(
+        {
+            axis: Dim.DYNAMIC if axis in dynamic.get(name, {}) else Dim.STATIC
+            for axis in range(t.ndim)
+        }
+        for name, t in zip(names, tensors, strict=True)
+    )
+    with recurrent_operators():
+        return torch.export.export(
+            flat,
+            tensors,
+            dynamic_shapes={"tensors": axes},
+            strict=False,
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )
+
+
+def to_onnx(
+    program: ExportedProgram, opset: int, translations: Mapping[str, Callable[..., Any]]
+) -> ir.Model:
+    """The program as ONNX, in the opset nearest to the one asked for that torch writes."""
+    table = dict(recurrent_translations())
+    table.update({_operator(name): function for name, function in translations.items()})
+    made = torch.onnx.export(
+        program,
+        (),
+        dynamo=True,
+        opset_version=min(max(opset, _OLDEST), _NEWEST),
+        custom_translation_table=table,
+        verbose=False,
+    )
+    assert made is not None
+    return made.model
+
+
+def _operator(name: Any) -> Any:
+    """`library::name` or `library::name.overload`, as torch has it."""
+    if not isinstance(name, str):
+        return name
+    library, _, rest = name.partition("::")
+    operator, _, overload = rest.partition(".")
+    try:
+        return getattr(getattr(getattr(torch.ops, library), operator), overload or "default")
+    except AttributeError:
+        raise InputError(
+            f"there is no operator {name[:80]!r} to translate.",
+            value=name,
+            hint="Import what defines it; names are as 'library::name'.",
+        ) from None

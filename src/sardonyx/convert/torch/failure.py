@@ -1,0 +1,56 @@
+"""Why torch did not convert, in one line with the user's own source line."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import torch
+
+from sardonyx.errors import ConvertError, SardonyxError
+
+__all__ = ["explain", "is_own_file", "user_line"]
+
+_TORCH = str(Path(torch.__file__).parent)
+_OURS = str(Path(__file__).parents[2])
+_LIBRARIES = ("site-packages", "dist-packages", "/lib/python3", "<")
+_MOST_TEXT = 300
+_HINTS = {
+    "as dynamic but": "The code fixes this size (int(x.shape[…]), a Python loop over it, a reshape to a constant): use "
+    "x.shape[…] itself and reshape with -1, or leave the axis out of the dynamic ones.",
+    "data-dependent": "A Python if or loop on a tensor's value: write torch.where(condition, a, b), torch.cond or torch.while_loop.",
+    "No ONNX function found": "Give a translation: options={'translations': {'library::name': function}}.",
+    "Missing operator": "Give a translation: options={'translations': {'library::name': function}}.",
+}
+
+
+def is_own_file(file: str) -> bool:
+    """Whether a frame is of the user's code: not of torch, Python, an installed package or ourselves."""
+    return not file.startswith((_TORCH, _OURS)) and not any(part in file for part in _LIBRARIES)
+
+
+def user_line(error: BaseException) -> str | None:
+    """`model.py:41`: the innermost line of the user's code that an error went through."""
+    found = None
+    seen: BaseException | None = error
+    while seen is not None and found is None:
+        for frame, line in traceback.walk_tb(seen.__traceback__):
+            if is_own_file(frame.f_code.co_filename) and frame.f_code.co_name != "<module>":
+                found = f"{Path(frame.f_code.co_filename).name}:{line}"
+        seen = seen.__cause__ or seen.__context__
+    return found
+
+
+def explain(error: BaseException) -> SardonyxError:
+    """The same failure as an error of ours."""
+    if isinstance(error, SardonyxError):
+        return error
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    text = str(root)
+    hint = next((hint for mark, hint in _HINTS.items() if mark in text), None)
+    lines = [line.strip(" -") for line in text.splitlines() if line.strip()]
+    told = next((line for line in lines if "as dynamic but" in line), lines[0] if lines else "")
+    told = f"{type(root).__name__}: {told[:_MOST_TEXT]}"
+    return ConvertError(told, source=user_line(error), hint=hint)

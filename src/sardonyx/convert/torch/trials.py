@@ -1,0 +1,141 @@
+"""The inputs that a converted module is checked on: those that the module itself takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from sardonyx.convert.candidate import Feeds, Trial
+from sardonyx.convert.request import Dynamic
+from sardonyx.convert.torch.dynamic import sizes_of
+from sardonyx.convert.torch.reference import Reference
+from sardonyx.convert.variations import other_sizes, other_values
+from sardonyx.errors import ConvertError, InputError
+
+__all__ = ["Trials", "make_trials", "runs_on"]
+
+# Strided models take only multiples of something: the first step that the model takes is used.
+_STEPS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Inputs to check on, and what the user should know of them."""
+
+    trials: tuple[Trial, ...]
+    notes: tuple[str, ...]
+
+
+def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynamic) -> Trials:
+    """The examples, other values, and other sizes: larger ones, and 1 where the model takes it.
+
+    Raises:
+        InputError: the model does not run on its own example.
+        ConvertError: its answers are random, or no other size works.
+    """
+    generator = np.random.default_rng(0)
+    trials = []
+    for index, feeds in enumerate(examples):
+        what = "the example" if index == 0 else f"example {index + 1}"
+        _run_example(reference, feeds, what)
+        trials.append(Trial(what, feeds))
+    _refuse_random(reference, examples[0])
+    first = examples[0]
+    for _ in range(3):
+        varied = other_values(first, generator)
+        if runs_on(reference, varied):
+            trials.append(Trial("other values", varied))
+            break
+    notes: list[str] = []
+    if dynamic:
+        sized = _other_sizes(reference, first, dynamic, generator)
+        trials.extend(sized)
+        if not sized and len(examples) == 1:
+            _refuse_sizes(reference, first, dynamic)
+        if not sized:
+            notes.append("no other sizes than those of the examples were accepted by the model")
+    return Trials(tuple(trials), tuple(notes))
+
+
+def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
+    try:
+        reference.run(feeds)
+    except Exception as error:
+        text = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"the model itself fails on {what}: {type(error).__name__}: {text}.",
+            hint="Give inputs that it runs on.",
+        ) from error
+
+
+def _refuse_random(reference: Reference, feeds: Feeds) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        first = reference.answer(feeds)
+        torch.manual_seed(2)
+        second = reference.answer(feeds)
+    for index, (a, b) in enumerate(zip(first, second, strict=True)):
+        if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
+            raise ConvertError(
+                f"output {index} is random: two runs on the same inputs differ, so no answer can be proved equal.",
+                hint="Give the random numbers as an input of forward.",
+            )
+
+
+def runs_on(reference: Reference, feeds: Feeds) -> bool:
+    """Whether the model itself takes these inputs."""
+    try:
+        reference.run(feeds)
+    except Exception:  # the model's own checks: such inputs are none of its inputs
+        return False
+    return True
+
+
+def _other_sizes(
+    reference: Reference, feeds: Feeds, dynamic: Dynamic, generator: np.random.Generator
+) -> list[Trial]:
+    sizes = sizes_of(feeds, dynamic)
+    found: list[Trial] = []
+    for step in _STEPS:
+        grown = {name: size + step * (1 + i) for i, (name, size) in enumerate(sizes.items())}
+        trial = _sized(feeds, dynamic, grown, generator)
+        if runs_on(reference, trial.feeds):
+            found.append(trial)
+            break
+    else:
+        # Sizes that must stay equal, or in a ratio.
+        for factor in (2, 3):
+            grown = {name: size * factor for name, size in sizes.items()}
+            trial = _sized(feeds, dynamic, grown, generator)
+            if runs_on(reference, trial.feeds):
+                found.append(trial)
+                break
+    ones = _sized(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
+    if any(size != 1 for size in sizes.values()) and runs_on(reference, ones.feeds):
+        found.append(ones)
+    return found
+
+
+def _sized(
+    feeds: Feeds, dynamic: Dynamic, sizes: dict[str, int], generator: np.random.Generator
+) -> Trial:
+    made: dict[str, Any] = other_values(other_sizes(feeds, dynamic, sizes), generator)
+    return Trial(", ".join(f"{name} {size}" for name, size in sizes.items()), made)
+
+
+def _refuse_sizes(reference: Reference, feeds: Feeds, dynamic: Dynamic) -> None:
+    sizes = sizes_of(feeds, dynamic)
+    grown = other_sizes(feeds, dynamic, {name: size + 1 for name, size in sizes.items()})
+    text = ""
+    try:
+        reference.run(grown)
+    except Exception as error:
+        text = f" With one more of each it says: {' '.join(str(error).split())[:200]}"
+    raise ConvertError(
+        f"the model itself takes no other {', '.join(sizes)} than {', '.join(map(str, sizes.values()))}.{text}",
+        hint="Leave these axes out of the dynamic ones, or give a second example with sizes that work.",
+    )
