@@ -20,7 +20,9 @@ from sardonyx.passes.cleanup.constants import (
 )
 from sardonyx.passes.cleanup.equal_nodes import merge_equal_constants, merge_equal_nodes
 from sardonyx.passes.cleanup.fold import fold_constants
+from sardonyx.passes.cleanup.functions import inline_functions
 from sardonyx.passes.cleanup.known_values import merge_known_values
+from sardonyx.passes.cleanup.loops import known_loop
 from sardonyx.passes.rewriting.engine import Engine
 from sardonyx.passes.rewriting.rule import Rule
 from sardonyx.passes.rules import (
@@ -32,6 +34,7 @@ from sardonyx.passes.rules import (
     convolutions,
     einsum,
     gathers,
+    groups,
     no_ops,
     norms,
     pointwise,
@@ -79,8 +82,9 @@ Step: TypeAlias = "Rules | Pass"
 
 _CONSTANT: tuple[Step, ...] = (
     Pass("free-initializers", free_initializers),
+    Pass("inline-functions", inline_functions),
     Pass("known-branch", take_known_branches),
-    Rules("constants", (constant_to_initializer, fold_constants)),
+    Rules("constants", (constant_to_initializer, known_loop, fold_constants)),
     Rules("no-ops", no_ops.RULES),
 )
 _ONCE: tuple[Step, ...] = (
@@ -99,7 +103,7 @@ _MERGE: tuple[Step, ...] = (
     Rules("products", products.RULES),
     Rules("recurrent", recurrent.RULES),
     Rules("activations", activations.RULES),
-    Rules("normalisations", norms.RULES),
+    Rules("normalisations", (*groups.RULES, *norms.RULES)),
     Rules("written-out", (*softmax.RULES, *powers.RULES, *einsum.RULES)),
     Rules("conditions", conditions.RULES),
     Rules("quantized", qdq.RULES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from sardonyx.passes.cleanup.functions import drop_uncalled
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.engine import Engine
 from sardonyx.passes.rewriting.rule import Outcome, rule
@@ -21,18 +22,20 @@ def constant_to_initializer(node: ir.Node, draft: Draft) -> Outcome:
 
 
 def drop_unread(engine: Engine) -> None:
-    """Nodes whose answers nothing reads, and initializers that nothing reads."""
+    """Nodes whose answers nothing reads, initializers that nothing reads, and functions that nothing calls."""
     for graph in reversed(engine.work.graphs()):
         for node in reversed(list(graph)):
             if node.graph is graph and not any(
                 v.uses() or v.is_graph_output() for v in node.outputs
             ):
                 engine.drop("unread-nodes", "A node whose answer nothing reads goes.", [node])
+    if engine.is_spent:
+        return
     for graph in engine.work.graphs():
         for name, value in list(graph.initializers.items()):
-            kept = value.uses() or value.is_graph_output() or value.is_graph_input()
-            if not kept and not engine.is_spent:
+            if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
                 del graph.initializers[name]
+    drop_uncalled(engine.work.model)
 
 
 def free_initializers(engine: Engine) -> None:

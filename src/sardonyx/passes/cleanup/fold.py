@@ -17,16 +17,15 @@ from sardonyx.ops.facts import as_array
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import Outcome, Refusal, rule
 
-__all__ = ["fold_constants"]
+__all__ = ["NEVER", "fold_constants"]
 
 SMALL_BYTES = 1 << 16  # a constant of this size is never a burden
 MOST_INPUT_BYTES = 1 << 30  # what one folding may read
 
-# What gives another answer each time, or is there to hold a constant.
-_NEVER = frozenset(
+# What gives another answer each time, or no tensor.
+NEVER = frozenset(
     {
         "Bernoulli",
-        "Constant",
         "Multinomial",
         "Optional",
         "RandomNormal",
@@ -46,7 +45,9 @@ _KEPT_SMALL = frozenset({"DequantizeLinear"})
 @rule("*")
 def fold_constants(node: ir.Node, draft: Draft) -> Outcome:
     """A node whose answer is the same in every run becomes a constant."""
-    if node.op_type in _NEVER or any(not _is_tensor(draft, value) for value in node.outputs):
+    if node.op_type in ("Constant", *NEVER) or any(
+        not _is_tensor(draft, value) for value in node.outputs
+    ):
         return None
     known = [as_array(draft.facts(value)) for value in node.outputs]
     if known and all(array is not None for array in known):

@@ -7,29 +7,31 @@ expanded.origins[node]            # the nodes of the given model that a node com
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import InlinePass
 
 from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops import find_operator
 from sardonyx.ops.schema import find_schema
 from sardonyx.passes.inference.functions import schema_body
+from sardonyx.passes.preparing.inlining import (
+    inline,
+    is_affordable,
+    name_nodes,
+    nodes_of_model,
+    objections,
+)
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["Border", "Copied", "Expanded", "copy_of", "expand", "nodes_of_model", "values_of"]
 
-FunctionKey: TypeAlias = tuple[str, str, str]
-
 MARK = "sardonyx.node."  # metadata of a node's copy, followed by the number of the node
 DOMAIN = "sardonyx.operators"  # of functions that stand for operators
-MAX_WORK = 1 << 22  # copies of a node, squared: each must find a name that the others do not have
 STAGES = 4  # operators that are defined by operators that are defined by others, and so on
 
 
@@ -101,30 +103,21 @@ def values_of(graph: ir.Graph) -> list[ir.Value]:
     return list(dict.fromkeys((*graph.inputs, *graph.initializers.values(), *outputs)))
 
 
-def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:
-    """All nodes: of the graph, its subgraphs and the functions."""
-    bodies: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
-    return (node for body in bodies for node in body.all_nodes())
-
-
 def expand(model: ir.Model, shapes: Shapes) -> Expanded:
     """The model without calls that native code has no need of; the same one where there are none."""
     nodes = list(nodes_of_model(model))
     same = Expanded(model, shapes, {node: (node,) for node in nodes})
     if not model.functions and not any(_operators(model.graph, model.opset_imports)):
         return same
-    if not _is_affordable(model):
+    if not is_affordable(model):
         return same
     copy = model.clone()
-    for function in copy.functions.values():
-        for number, node in enumerate(function):
-            node.name = (
-                node.name or f"{node.op_type}_{number}"
-            )  # else the inliner gives all one name
+    name_nodes(copy)
     for number, node in enumerate(nodes_of_model(copy)):
         node.metadata_props[f"{MARK}{number}"] = ""
     try:
-        changed = _inline(copy, _may_inline(copy))
+        left = objections(copy)
+        changed = inline(copy, lambda function: function.identifier() not in left)
         for _ in range(STAGES):
             if not _expand_operators(copy, infer_shapes(copy)):
                 break
@@ -143,67 +136,6 @@ def _origins(node: ir.Node, nodes: Sequence[ir.Node]) -> tuple[ir.Node, ...]:
     for key in marks:
         del node.metadata_props[key]
     return tuple(nodes[number] for number in sorted(int(key[len(MARK) :]) for key in marks))
-
-
-def _inline(model: ir.Model, may: Callable[[ir.Function], bool]) -> bool:
-    result = InlinePass(criteria=may)(model)
-    return bool(result.modified)
-
-
-# The model's own functions
-
-
-def _is_affordable(model: ir.Model) -> bool:
-    """Whether inlining ends soon: a chain of functions that call the last one twice grows without end."""
-    calls = {
-        key: Counter(n.op_identifier() for n in function.all_nodes() if _calls(model, n))
-        for key, function in model.functions.items()
-    }
-    order: dict[FunctionKey, None] = {}  # those that are called before those that call them
-
-    def visit(key: FunctionKey) -> None:
-        if key not in order:
-            for called in calls[key]:
-                visit(called)
-            order[key] = None
-
-    for key in calls:
-        visit(key)
-    times = Counter(n.op_identifier() for n in model.graph.all_nodes() if _calls(model, n))
-    work = 0
-    for key in reversed(order):
-        work += times[key] ** 2 * len(model.functions[key])
-        for called, count in calls[key].items():
-            times[called] += times[key] * count
-    return work <= MAX_WORK
-
-
-def _calls(model: ir.Model, node: ir.Node) -> bool:
-    return node.op_identifier() in model.functions
-
-
-def _may_inline(model: ir.Model) -> Callable[[ir.Function], bool]:
-    """Functions whose operators mean the same in the graph, and whose calls are plain ones."""
-    versions = dict(model.opset_imports)
-    refused: set[FunctionKey] = set()
-    for key, function in model.functions.items():
-        made = {value for node in function for value in node.outputs}
-        outputs = list(function.outputs)
-        if not set(outputs) <= made or len(set(outputs)) < len(outputs):
-            refused.add(key)
-        for domain, version in function.opset_imports.items():
-            if versions.setdefault(domain, version) != version:
-                refused.add(key)
-    for node in nodes_of_model(model):
-        called = model.functions.get(node.op_identifier())
-        if called is not None and not _is_plain(node, called):
-            refused.add(node.op_identifier())
-    return lambda function: function.identifier() not in refused
-
-
-def _is_plain(call: ir.Node, function: ir.Function) -> bool:
-    graphs = any(one.type == ir.AttributeType.GRAPH for one in call.attributes.values())
-    return not graphs and len(call.outputs) == len(function.outputs)
 
 
 # Operators that ONNX defines by others
@@ -253,7 +185,7 @@ def _expand_operators(model: ir.Model, shapes: Shapes) -> bool:
         node.domain, node.op_type = function.domain, function.name
         model.functions[function.identifier()] = function
         found = True
-    return found and _inline(model, lambda function: function.domain == DOMAIN)
+    return found and inline(model, lambda function: function.domain == DOMAIN)
 
 
 def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int]) -> bool:

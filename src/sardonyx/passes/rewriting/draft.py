@@ -19,12 +19,15 @@ import onnx_ir as ir
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops import infer_node
 from sardonyx.ops.facts import Facts, Shape, as_array, facts_of_tensor, unknown
+from sardonyx.passes.inference.walk import Scope, Walk
+from sardonyx.passes.rewriting.editing import detach
 from sardonyx.passes.rewriting.workspace import Workspace
 from sardonyx.sizes import Size
 
 __all__ = ["Draft"]
 
 MAX_READ_BYTES = 1 << 28  # of a constant that a rule wants to compute with
+_NONE: Mapping[ir.Value, ir.Value] = {}
 
 
 class Draft:
@@ -144,13 +147,22 @@ class Draft:
             value.name = self.work.fresh_name(op)
         return self._add(node)
 
-    def copy(self, node: ir.Node, inputs: Sequence[ir.Value | None]) -> Sequence[ir.Value]:
-        """The same operator with the same attributes on other inputs; the values that it makes."""
+    def copy(
+        self,
+        node: ir.Node,
+        inputs: Sequence[ir.Value | None],
+        inside: Mapping[ir.Value, ir.Value] = _NONE,
+    ) -> Sequence[ir.Value]:
+        """The same operator with the same attributes on other inputs; the values that it makes.
+
+        Its subgraphs are copied too, and read what `inside` has in the place of values from outside.
+        """
         made = ir.Node(
             node.domain,
             node.op_type,
             list(inputs),
-            list(node.attributes.values()),
+            [_copied(attribute, inside) for attribute in node.attributes.values()],
+            overload=node.overload,
             num_outputs=len(node.outputs),
             name=self.work.fresh_name(node.op_type),
         )
@@ -160,6 +172,9 @@ class Draft:
 
     def _add(self, node: ir.Node) -> Sequence[ir.Value]:
         self.nodes.append(node)
+        if node.op_identifier() in self.work.model.functions or _graphs(node):
+            Walk(self.work.model).node(node, Scope(self.work.versions, self.work.facts))
+            return node.outputs
         facts = [None if value is None else self.facts(value) for value in node.inputs]
         version = self.work.versions.get(normal_domain(node.domain), 1)
         found = infer_node(node, facts, version)
@@ -192,11 +207,26 @@ class Draft:
     def discard(self) -> None:
         """Take back every node; the values that they read forget them."""
         for node in reversed(self.nodes):
-            for index in range(len(node.inputs)):
-                node.replace_input_with(index, None)
+            detach(node)
             for value in node.outputs:
                 self.work.facts.pop(value, None)
         for value in self.tensors:
             self.work.facts.pop(value, None)
         self.nodes.clear()
         self.tensors.clear()
+
+
+def _graphs(node: ir.Node) -> bool:
+    return any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values())
+
+
+def _copied(attribute: ir.Attr, inside: Mapping[ir.Value, ir.Value]) -> ir.Attr:
+    """The same attribute; a graph belongs to one node alone."""
+    if attribute.type != ir.AttributeType.GRAPH or attribute.is_ref():
+        return attribute
+    graph = attribute.as_graph().clone(allow_outer_scope_values=True)
+    for node in graph.all_nodes():
+        for index, value in enumerate(node.inputs):
+            if value is not None and value in inside:
+                node.replace_input_with(index, inside[value])
+    return ir.Attr(attribute.name, attribute.type, graph)

@@ -16,7 +16,7 @@ from sardonyx.ops.facts import Facts
 from sardonyx.passes.rewriting.bill import Bill
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.editing import give_place, remove_unused
-from sardonyx.passes.rewriting.ledger import Ledger, bill_of
+from sardonyx.passes.rewriting.ledger import Ledger, bill_of, total_bill
 from sardonyx.passes.rewriting.rule import Refusal, Rule
 from sardonyx.passes.rewriting.workspace import Workspace
 
@@ -154,6 +154,23 @@ class Engine:
             give_place(self.work, old, value)
         gone = self._drop([node])
         self.ledger.record(rule, about, before if gone.nodes else Bill(), Bill())
+        return True
+
+    def rebuild(self, rule: str, about: str, node: ir.Node, change: Callable[[], object]) -> bool:
+        """Let others change the model, in one rewrite that begins at a node; all is found out anew after it."""
+        if self.is_spent:
+            return False
+        if self._listener is not None:
+            self._listener(self.ledger.rewrites, rule, node)
+        graph = self.work.model.graph
+        before = list(graph.all_nodes())
+        bills = {one: bill_of(self.work, one) for one in before}
+        change()
+        self.work.refresh()
+        after = dict.fromkeys(graph.all_nodes())
+        gone = sum((bill for one, bill in bills.items() if one not in after), Bill())
+        came = total_bill(self.work, (one for one in after if one not in bills))
+        self.ledger.record(rule, about, gone, came)
         return True
 
     def drop(self, rule: str, about: str, nodes: Iterable[ir.Node]) -> bool:
