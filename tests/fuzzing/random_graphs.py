@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper
-from tests.fuzzing import pattern_steps, plain_steps, product_steps
+from tests.fuzzing import pattern_steps, plain_steps, product_steps, transformer_steps
 from tests.fuzzing.maker import Maker, Step
 
 __all__ = ["random_feeds", "random_model"]
@@ -21,6 +21,7 @@ STEPS: tuple[Step, ...] = (
     *plain_steps.STEPS,
     *product_steps.STEPS,
     *pattern_steps.STEPS,
+    *transformer_steps.STEPS,
 )
 
 
