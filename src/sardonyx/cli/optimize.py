@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from sardonyx.comparison.optimized import OptimizedModel
+    from sardonyx.passes.rewriting.bill import Bill, Rates
     from sardonyx.passes.rewriting.ledger import Ledger
 
 __all__ = ["optimize", "show_ledger", "simplify"]
+
+Number = TypeVar("Number", int, float)
 
 Model = Annotated[Path, typer.Argument(help="A model.", show_default=False)]
 Output = Annotated[
@@ -181,10 +185,13 @@ def _report(
     json_output: bool,
 ) -> None:
     from sardonyx.cli.console import print_json, stdout
+    from sardonyx.comparison.optimized import machine_rates
     from sardonyx.model.save import save
 
     if output is not None:
         save(result.model, output)
+    if explain or json_output:
+        result.ledger.rates = machine_rates()
     if json_output:
         print_json(result.to_json())
         return
@@ -197,27 +204,71 @@ def _report(
 
 
 def show_ledger(ledger: Ledger, console: Console) -> None:
-    """What each rule did, one row each, and the whole model."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+    """What each rule did, one row each, and the whole model; then what it saved of each term, in seconds."""
     from sardonyx.cli.console import text
     from sardonyx.inspection.readable import bytes_text, count_text
 
+    rows = [
+        *((e.rule, str(e.matches), e.before, e.after) for e in ledger.entries.values()),
+        ("the model", "", ledger.before, ledger.after),
+    ]
+    counted = _table("rule", "times", "nodes", "FLOP", "bytes moved", "launches")
+    for rule, times, before, after in rows:
+        counted.add_row(
+            text(rule, "bold" if rule == "the model" else ""),
+            times,
+            _change(before.nodes, after.nodes, str),
+            _change(before.flops, after.flops, count_text),
+            _change(before.moved, after.moved, bytes_text),
+            _change(before.launches, after.launches, str),
+        )
+    console.print(counted)
+    _show_prices([(rule, before, after) for rule, _, before, after in rows], ledger.rates, console)
+
+
+def _show_prices(rows: Sequence[tuple[str, Bill, Bill]], rates: Rates, console: Console) -> None:
+    from sardonyx.cli.console import text
+    from sardonyx.cli.profile_table import time_text
+
+    table = _table("saved by", *("compute", "memory", "transfer", "launch", "all"))
+    for rule, before, after in rows:
+        saved = (before - after).price(rates)
+        terms = (saved.compute, saved.memory, saved.transfer, saved.launch, saved.total)
+        if not any(terms):
+            continue
+        shown = [f"{'-' * (t < 0)}{time_text(abs(t))}" if t else "" for t in terms]
+        table.add_row(text(rule, "bold" if rule == "the model" else ""), *shown)
+    if table.row_count:
+        console.print(table)
+    _, before, after = rows[-1]
+    now = _change(before.price(rates).total, after.price(rates).total, time_text)
+    console.print(text(f"The model: {now}. {_rates_text(rates)}", "dim"))
+
+
+def _table(first: str, *others: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("rule", "times", "nodes", "FLOP", "bytes moved", "launches"):
-        table.add_column(name, justify="left" if name == "rule" else "right")
-    rows = [(e.rule, str(e.matches), e.before, e.after) for e in ledger.entries.values()]
-    for rule, times, before, after in (*rows, ("the model", "", ledger.before, ledger.after)):
-        cells: list[tuple[int, int, Callable[[int], str]]] = [
-            (before.nodes, after.nodes, str),
-            (before.flops, after.flops, count_text),
-            (before.bytes, after.bytes, bytes_text),
-            (before.launches, after.launches, str),
-        ]
-        shown = [show(a) if a == b else f"{show(a)} → {show(b)}" for a, b, show in cells]
-        table.add_row(text(rule, "bold" if rule == "the model" else ""), times, *shown)
-    console.print(table)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _change(before: Number, after: Number, show: Callable[[Number], str]) -> str:
+    a, b = show(before), show(after)
+    return a if a == b else f"{a} → {b}"
+
+
+def _rates_text(rates: Rates) -> str:
+    from sardonyx.inspection.readable import bytes_text, count_text
+
+    return (
+        f"Priced by {count_text(int(rates.flops), 'FLOP')}/s, {bytes_text(int(rates.bytes))}/s from memory, "
+        f"{bytes_text(int(rates.carried))}/s where elements change places, "
+        f"{1e9 / rates.launches:,.0f} ns a launch ({rates.origin})."
+    )
 
 
 def _show_refusals(ledger: Ledger, rule: str, console: Console) -> None:

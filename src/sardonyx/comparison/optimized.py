@@ -13,10 +13,13 @@ from sardonyx.comparison.compare import Comparison, Inputs, prepare_inputs
 from sardonyx.comparison.proof import Culprit, find_culprit, prove
 from sardonyx.errors import RunError, SardonyxError, VerificationError
 from sardonyx.passes.optimize import Settings, optimize
+from sardonyx.passes.rewriting.bill import DEFAULT_RATES, Rates
 from sardonyx.passes.rewriting.ledger import Ledger
 from sardonyx.runtime.folding import MAX_FOLDED_BYTES, fold_node
+from sardonyx.runtime.machine import read_cpu, usable_cores
+from sardonyx.runtime.profiling import limits_of
 
-__all__ = ["ChangedAnswerError", "OptimizedModel", "optimize_model"]
+__all__ = ["ChangedAnswerError", "OptimizedModel", "machine_rates", "optimize_model"]
 
 
 class ChangedAnswerError(VerificationError):
@@ -94,3 +97,16 @@ def optimize_model(
             else f"Leave it out with --without {culprit.rule}, and report it.",
         )
     return OptimizedModel(result.model, result.ledger, comparison)
+
+
+def machine_rates() -> Rates:
+    """What this machine does, to price an account by: measured once, then kept in the cache.
+
+    Where nothing can be compiled to find out, the rates are those that are assumed everywhere.
+    """
+    threads = usable_cores()
+    limits = limits_of(threads)
+    if limits is None:
+        return DEFAULT_RATES
+    rates = (limits.flops, limits.bytes, limits.carried, limits.launches)
+    return Rates(*rates, origin=f"measured: {threads} threads of {read_cpu().model}")

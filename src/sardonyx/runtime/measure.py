@@ -2,6 +2,7 @@
 
 limits = machine_limits(threads=2)
 limits.flops, limits.bytes            # float32 operations and bytes read from memory, in a second
+limits.carried, limits.launches       # bytes that only change places, and kernels that are started, in a second
 
 Measured once by a small kernel (backends/c/support/measure.c), the best of many times, and kept in the cache
 unless the machine was too busy to tell.
@@ -43,11 +44,15 @@ class Limits:
     Attributes:
         flops: float32 operations; a multiply-add is two.
         bytes: read from memory. What lies in a cache is read faster.
+        carried: bytes read and written where rows become columns, as a Transpose does.
+        launches: jobs that do next to nothing, handed to all threads and waited for.
     """
 
     threads: int
     flops: float
     bytes: float
+    carried: float
+    launches: float
 
 
 def clock_address() -> int:
@@ -89,9 +94,9 @@ def _library() -> ctypes.CDLL:
 
 
 def _measure(threads: int) -> Limits:
-    rounds = [(_most_flops(threads), _most_bytes(threads)) for _ in range(_ROUNDS)]
-    flops, read = (max(column) for column in zip(*rounds, strict=True))
-    return Limits(threads, flops, read)
+    measured = (_most_flops, _most_bytes, _most_carried, _most_launches)
+    rounds = [[rate(threads) for rate in measured] for _ in range(_ROUNDS)]
+    return Limits(threads, *(max(column) for column in zip(*rounds, strict=True)))
 
 
 def _most_flops(threads: int) -> float:
@@ -101,12 +106,31 @@ def _most_flops(threads: int) -> float:
 
 
 def _most_bytes(threads: int) -> float:
+    data = _data(_MOST_BYTES)
+    sums = np.zeros(data.size // _span(), np.float32)
+    return _ask("sx_most_bytes", threads, sums.size, sums, data)
+
+
+def _most_carried(threads: int) -> float:
+    data = _data(_MOST_BYTES // 2)
+    return _ask("sx_most_carried", threads, data.size // _span(), np.empty_like(data), data)
+
+
+def _most_launches(threads: int) -> float:
+    return _ask("sx_most_launches", threads, threads, np.zeros(threads, np.float32))
+
+
+def _data(most: int) -> npt.NDArray[np.float32]:
+    """As many spans as a sixteenth of the memory holds, and `most` bytes."""
+    size = min(most, (usable_memory() or 16 * most) // 16)
+    return np.ones(max(1, size // (4 * _span())) * _span(), np.float32)
+
+
+def _span() -> int:
     span = _library().sx_span
     span.restype = ctypes.c_int64
-    size = min(_MOST_BYTES, (usable_memory() or 16 * _MOST_BYTES) // 16)
-    chunks = max(1, size // (4 * span()))
-    sums, data = np.zeros(chunks, np.float32), np.ones(chunks * span(), np.float32)
-    return _ask("sx_most_bytes", threads, chunks, sums, data)
+    floats: int = span()
+    return floats
 
 
 def _ask(name: str, threads: int, chunks: int, *arrays: npt.NDArray[np.float32]) -> float:

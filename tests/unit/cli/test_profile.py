@@ -95,7 +95,7 @@ def profile_of(count: int, name: str = "Relu 'r'") -> Profile:
         )
         for n in range(count)
     )
-    return Profile(5, 0.01, 0.001, steps, Limits(2, 1e9, 1e9), (("batch", 3),))
+    return Profile(5, 0.01, 0.001, steps, Limits(2, 1e9, 1e9, 1e9, 1e6), (("batch", 3),))
 
 
 def shown(profile: Profile, width: int, top: int = 10) -> list[str]:

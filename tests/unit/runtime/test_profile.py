@@ -85,10 +85,10 @@ def test_rates_are_held_against_the_limits() -> None:
     step = ProfiledStep(0, "native", "loops", (), 0.5, 0.0, 0.5, flops=200, bytes=30)
     assert step.flops_per_second == 400
     assert step.bytes_per_second == 60
-    assert step.attained(Limits(1, flops=1000, bytes=100)) == 0.6
-    assert step.attained(Limits(1, flops=500, bytes=100)) == 0.8
+    assert step.attained(Limits(1, 1000, 100, 100, 100)) == 0.6
+    assert step.attained(Limits(1, 500, 100, 100, 100)) == 0.8
     unknown = ProfiledStep(0, "reference", "", (), 0.5, 0.0, 0.5, flops=None, bytes=None)
-    assert unknown.attained(Limits(1, 1.0, 1.0)) is None
+    assert unknown.attained(Limits(1, 1.0, 1.0, 1.0, 1.0)) is None
 
 
 def test_json_is_strict_and_the_profile_is_frozen() -> None:
@@ -142,6 +142,8 @@ def test_limits_are_measured_and_plausible() -> None:
     assert limits.threads == 1
     assert 1e8 < limits.flops < 1e13
     assert 1e8 < limits.bytes < 1e13
+    assert 1e7 < limits.carried < 1e13
+    assert 1e3 < limits.launches < 1e9
     assert machine_limits(1) is limits
 
 

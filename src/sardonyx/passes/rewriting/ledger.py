@@ -1,12 +1,12 @@
 """The account of a run of the optimizer: what each rule did, and what it saved of each part of the cost.
 
-C = C_compute + C_memory + C_launch     of the nodes that went and of those that came in their place
+C = C_compute + C_memory + C_transfer + C_launch     of the nodes that went and of those that came in their place
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import onnx_ir as ir
@@ -15,7 +15,7 @@ from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.model.source import describe, source_line
 from sardonyx.ops.bill import cost_of
-from sardonyx.passes.rewriting.bill import NOTHING, Bill
+from sardonyx.passes.rewriting.bill import DEFAULT_RATES, NOTHING, Bill, Rates
 from sardonyx.passes.rewriting.workspace import Workspace
 from sardonyx.sizes import Size, evaluate, symbols
 
@@ -39,13 +39,13 @@ class Entry:
     def saved(self) -> Bill:
         return self.before - self.after
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, rates: Rates) -> dict[str, Any]:
         return {
             "rule": self.rule,
             "about": self.about,
             "matches": self.matches,
-            "before": self.before.to_json(),
-            "after": self.after.to_json(),
+            "before": _priced(self.before, rates),
+            "after": _priced(self.after, rates),
         }
 
 
@@ -75,6 +75,7 @@ class Ledger:
         before, after: the whole model's bill.
         rewrites: how many there were in all.
         notes: what a user should know, as a raised opset.
+        rates: what the bills are priced by. They are put in when the work is done: no rule looks at them.
     """
 
     before: Bill = NOTHING
@@ -83,6 +84,7 @@ class Ledger:
     refusals: dict[tuple[str, str], Refused] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     rewrites: int = 0
+    rates: Rates = DEFAULT_RATES
 
     def record(self, rule: str, about: str, before: Bill, after: Bill) -> None:
         entry = self.entries.setdefault(rule, Entry(rule, about))
@@ -100,12 +102,17 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "before": self.before.to_json(),
-            "after": self.after.to_json(),
-            "rules": [entry.to_json() for entry in self.entries.values()],
+            "before": _priced(self.before, self.rates),
+            "after": _priced(self.after, self.rates),
+            "rates": asdict(self.rates),
+            "rules": [entry.to_json(self.rates) for entry in self.entries.values()],
             "refusals": [refused.to_json() for refused in self.refusals.values()],
             "notes": list(self.notes),
         }
+
+
+def _priced(bill: Bill, rates: Rates) -> dict[str, Any]:
+    return {**bill.to_json(), "seconds": bill.price(rates).to_json()}
 
 
 def bill_of(work: Workspace, node: ir.Node) -> Bill:
@@ -132,7 +139,9 @@ def _bill(work: Workspace, node: ir.Node) -> Bill:
     macs, flops = _number(cost.macs, work.dims), _number(cost.flops, work.dims)
     read, written = _number(cost.bytes_read, work.dims), _number(cost.bytes_written, work.dims)
     launches = 0 if read == written == 0 else 1
-    return Bill(1, 2 * macs + flops, read + written, launches)
+    computes = cost.macs is None or cost.flops is None or macs + flops > 0
+    moved = (read + written, 0) if computes else (0, read + written)
+    return Bill(1, 2 * macs + flops, *moved, launches)
 
 
 def total_bill(work: Workspace, nodes: Iterable[ir.Node] | None = None) -> Bill:
