@@ -1,0 +1,229 @@
+"""A boosted model without its library: columns, trees, and what becomes of their scores.
+
+    features ─► columns ─► trees ─► scores (the sum of all votes, and the base) ─► steps ─► head
+                (prepared)
+
+A library's reader makes this, `writing` prints it as ONNX. Every choice that depends on the library (which side a
+missing value takes, which category goes where) is made by the reader, so that a node here is one plain comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "AT_MOST",
+    "BELOW",
+    "LEAF",
+    "Array",
+    "Column",
+    "Ensemble",
+    "Head",
+    "Label",
+    "Linear",
+    "Lookup",
+    "Step",
+    "Tree",
+    "ZeroAsMissing",
+    "constant_tree",
+    "grounded",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+Label: TypeAlias = int | str
+
+LEAF, BELOW, AT_MOST = range(3)  # x < threshold, x <= threshold
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree; nodes are rows of the arrays, and the first one is the root.
+
+    Attributes:
+        test: LEAF, BELOW or AT_MOST.
+        column: that an inner node looks at.
+        threshold: that it compares with.
+        yes, no: the rows that follow.
+        missing_yes: whether NaN goes to `yes`.
+        voters, targets, weights: votes of leaves: row, target and weight. A leaf votes once a target at most.
+    """
+
+    test: Array
+    column: Array
+    threshold: Array
+    yes: Array
+    no: Array
+    missing_yes: Array
+    voters: Array
+    targets: Array
+    weights: Array
+
+    @property
+    def leaves(self) -> int:
+        return int((self.test == LEAF).sum())
+
+
+def constant_tree(targets: Sequence[int], weights: Sequence[float]) -> Tree:
+    """Two leaves that say the same: for runtimes that want a node to begin with."""
+    zeros = np.zeros(3, np.int64)
+    return Tree(
+        test=np.array([AT_MOST, LEAF, LEAF]),
+        column=zeros,
+        threshold=np.zeros(3),
+        yes=np.array([1, 0, 0]),
+        no=np.array([2, 0, 0]),
+        missing_yes=zeros.astype(bool),
+        voters=np.repeat([1, 2], len(targets)),
+        targets=np.tile(np.asarray(targets, np.int64), 2),
+        weights=np.tile(np.asarray(weights, np.float64), 2),
+    )
+
+
+@dataclass(frozen=True)
+class ZeroAsMissing:
+    """The feature with NaN in place of every number that the library takes for zero.
+
+    Attributes:
+        within: numbers no further from zero than this are zero.
+    """
+
+    feature: int
+    within: float
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What a table says of a category.
+
+    Attributes:
+        features: the column holds the category's number; several make one number, the last running fastest.
+        sizes: how many categories each feature has.
+        table: by number.
+        other: for a category past the table, or below zero.
+        missing: for NaN.
+        toward_zero: -0.5 is category 0, as a cast to int has it; else it is below zero.
+    """
+
+    features: tuple[int, ...]
+    sizes: tuple[int, ...]
+    table: tuple[float, ...]
+    other: float
+    missing: float
+    toward_zero: bool = False
+
+
+Column: TypeAlias = ZeroAsMissing | Lookup
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A weight for every feature and score, (features, scores); missing features count as 0."""
+
+    weights: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator on the way from scores to answers; `value` is its second operand, where it has one."""
+
+    op: Literal["Mul", "Sigmoid", "Softmax", "Exp", "Softplus", "SignedSquare", "Positive"]
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the answers are.
+
+    Attributes:
+        kind: "values": as many numbers as there are scores;
+            "binary": one score is the second label's;
+            "classes": the largest of the scores has the label;
+            "flags": every score is a label of its own, 1 where it is probable.
+        steps: from scores to values or probabilities.
+        labels: of the classes.
+        by_score: a binary label is the second one where the score (else: its probability) is above `boundary`.
+    """
+
+    kind: Literal["values", "binary", "classes", "flags"]
+    steps: tuple[Step, ...] = ()
+    labels: tuple[Label, ...] = ()
+    by_score: bool = True
+    boundary: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The whole model.
+
+    Attributes:
+        features: that the caller feeds.
+        columns: prepared ones; the first of them has the number `features`.
+        trees: their votes are added.
+        scores: how many there are. Targets from there on are slopes: target scores + i * len(sloped) + j is what
+            score i gains for each unit of the feature sloped[j].
+        base: added to each score.
+        real: the type in which the library compares and adds.
+        missing: a number that stands for NaN.
+        rounds_inputs: the library takes inputs of doubles as float32.
+    """
+
+    features: int
+    trees: tuple[Tree, ...]
+    scores: int
+    base: Array
+    head: Head
+    real: Literal["float32", "float64"]
+    columns: tuple[Column, ...] = ()
+    sloped: tuple[int, ...] = ()
+    linear: Linear | None = None
+    missing: float | None = None
+    rounds_inputs: bool = True
+
+
+def grounded(ensemble: Ensemble) -> tuple[Tree, ...]:
+    """The trees with the base in their leaves, every one with a node to begin with.
+
+    Runtimes disagree whether a base value counts for a target that has no votes; votes they all count.
+    """
+    targets = ensemble.scores * (1 + len(ensemble.sloped))
+    constant = np.zeros(targets)
+    constant[: ensemble.scores] = ensemble.base
+    grown = []
+    for tree in ensemble.trees:
+        if tree.test[0] == LEAF:
+            np.add.at(constant, tree.targets, tree.weights)
+        else:
+            grown.append(tree)
+    left = set(range(targets))
+    for index, tree in enumerate(grown):
+        if not left:
+            break
+        counts = np.bincount(tree.targets, minlength=targets)
+        full = sorted(left & set(np.flatnonzero(counts == tree.leaves).tolist()))
+        if full:
+            extra = np.where(np.isin(tree.targets, full), constant[tree.targets], 0.0)
+            grown[index] = _reweighted(tree, tree.weights + extra)
+            left.difference_update(full)
+    if left or not grown:
+        rest = sorted(left)
+        grown.append(constant_tree(rest, constant[rest].tolist()))
+    return tuple(grown)
+
+
+def _reweighted(tree: Tree, weights: Array) -> Tree:
+    return Tree(
+        tree.test,
+        tree.column,
+        tree.threshold,
+        tree.yes,
+        tree.no,
+        tree.missing_yes,
+        tree.voters,
+        tree.targets,
+        weights,
+    )

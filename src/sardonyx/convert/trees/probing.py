@@ -1,0 +1,118 @@
+"""Rows that are hard to get right: features exactly at thresholds and one step beside them, missing ones, zeros,
+tiny and infinite ones, and categories that training never saw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sardonyx.convert.trees.conversion import InputType
+from sardonyx.convert.trees.forest import LEAF, Array, Ensemble, Lookup, ZeroAsMissing
+
+__all__ = ["probe_rows", "score_rounding"]
+
+_SPECIAL = (0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e-36, 1e-30, 1.0, -1.0, 1e30, -1e30)
+_CODES = (-1.0, -0.5, 0.5, 1e9)
+
+
+def probe_rows(
+    ensemble: Ensemble,
+    count: int,
+    *,
+    input_type: InputType = "float32",
+    infinite: bool = True,
+    missing: bool = True,
+    unseen: bool = True,
+    seed: int = 0,
+) -> Array:
+    """(count, features) of such rows; the same for the same seed.
+
+    Args:
+        infinite, missing, unseen: whether there are infinities, NaN, and categories that are none.
+    """
+    generator = np.random.default_rng(seed)
+    thresholds, categories = _thresholds(ensemble), _categories(ensemble)
+    dtype = np.dtype(input_type)
+    rows = np.empty((count, ensemble.features), dtype)
+    for feature in range(ensemble.features):
+        if feature in categories:
+            size = categories[feature]
+            pool = np.arange(size + (3 if unseen else 0), dtype=np.float64)
+            pool = np.append(pool, [*_CODES, size - 0.5] if unseen else [])
+        else:
+            pool = _numbers(thresholds.get(feature, np.zeros(0)), dtype, infinite, generator)
+        if missing:
+            # One in sixteen; a missing value is common in practice, and hides all the others.
+            pool = np.append(
+                np.resize(pool, max(15, len(pool))), np.full(len(pool) // 15 + 1, np.nan)
+            )
+        rows[:, feature] = generator.choice(pool.astype(dtype), count)
+    return rows
+
+
+def _numbers(
+    thresholds: Array, dtype: np.dtype[np.floating], infinite: bool, generator: np.random.Generator
+) -> Array:
+    with np.errstate(over="ignore"):
+        at = np.unique(thresholds.astype(dtype))
+    at = at[np.isfinite(at)]
+    beside = [np.nextafter(at, dtype.type(end)) for end in (-np.inf, np.inf)]
+    spread = float(np.ptp(at)) if len(at) else 1.0
+    middle = float(np.median(at)) if len(at) else 0.0
+    between = generator.normal(middle, max(spread, 1e-3) / 2, max(3 * len(at), 64))
+    pool = np.concatenate([at, *beside, between.astype(dtype), np.array(_SPECIAL, dtype)])
+    pool = np.where(np.abs(pool) < np.finfo(dtype).tiny, dtype.type(0), pool)
+    return np.append(pool, [np.inf, -np.inf]) if infinite else pool
+
+
+def _thresholds(ensemble: Ensemble) -> dict[int, Array]:
+    """Every number that a feature is compared with."""
+    found: dict[int, list[Array]] = {}
+    for tree in ensemble.trees:
+        inner = tree.test != LEAF
+        for number in np.unique(tree.column[inner]).tolist():
+            feature = number
+            if number >= ensemble.features:
+                column = ensemble.columns[number - ensemble.features]
+                if not isinstance(column, ZeroAsMissing):
+                    continue
+                feature = column.feature
+            found.setdefault(feature, []).append(tree.threshold[inner & (tree.column == number)])
+    return {feature: np.concatenate(parts) for feature, parts in found.items()}
+
+
+def _categories(ensemble: Ensemble) -> dict[int, int]:
+    """How many categories each categorical feature has."""
+    found: dict[int, int] = {}
+    for column in ensemble.columns:
+        if isinstance(column, Lookup):
+            for feature, size in zip(column.features, column.sizes, strict=True):
+                found[feature] = max(found.get(feature, 0), size)
+    return found
+
+
+def score_rounding(ensemble: Ensemble, rows: Array) -> Array:
+    """How far each row's scores may lie apart because float32 rounds, (rows, 1).
+
+    A library that adds floats rounds after every tree, in its own order; one that adds doubles is rounded once.
+    """
+    eps = float(np.finfo(np.float32).eps)
+    largest = float(np.abs(ensemble.base).max(initial=0.0))
+    for tree in ensemble.trees:
+        largest += float(np.abs(tree.weights[tree.targets < ensemble.scores]).max(initial=0.0))
+    terms = np.full((len(rows), 1), largest)
+    sizes = np.abs(np.nan_to_num(rows.astype(np.float64)))
+    if ensemble.linear is not None:
+        terms = terms + sizes @ np.abs(ensemble.linear.weights).max(axis=1, keepdims=True)
+    if ensemble.sloped:
+        steepest = np.zeros(len(ensemble.sloped))
+        for tree in ensemble.trees:
+            slopes = tree.targets >= ensemble.scores
+            places = (tree.targets[slopes] - ensemble.scores) % len(ensemble.sloped)
+            top = np.zeros(len(ensemble.sloped))
+            np.maximum.at(top, places, np.abs(tree.weights[slopes]))
+            steepest += top
+        terms = terms + sizes[:, list(ensemble.sloped)] @ steepest[:, None]
+    # Rounding errors of either sign add up like a random walk.
+    steps = np.sqrt(len(ensemble.trees) + 1) if ensemble.real == "float32" else 1.0
+    rounding: Array = eps * terms * steps
+    return rounding
