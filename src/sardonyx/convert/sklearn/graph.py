@@ -302,6 +302,12 @@ class Tensor:
         shape = (*self.shape[:axis], *places.shape, *self.shape[axis + 1 :])
         return self.graph.op("Gather", self, places, dtype=self.dtype, shape=shape, axis=axis)
 
+    def repeated(self, row: Tensor) -> Tensor:
+        """A row [width] for every row of this tensor: [batch, width]."""
+        count = self.graph.op("Shape", self, dtype=np.int64, shape=(1,), start=0, end=1)
+        sizes = concat([count, self.graph.constant([row.width], np.int64)], axis=0)
+        return self.graph.op("Expand", row, sizes, dtype=row.dtype, shape=(None, row.width))
+
     def where(self, yes: Operand, no: Operand) -> Tensor:
         """This condition chooses between the two; one of them at least is a tensor."""
         model = yes if isinstance(yes, Tensor) else no

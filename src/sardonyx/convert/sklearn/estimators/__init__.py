@@ -2,10 +2,24 @@
 
 from sardonyx.convert.sklearn.estimators import (
     binning,
+    boosting,
     composing,
+    ensembles,
     features,
     linear,
     scaling,
+    trees,
+    wrapping,
 )
 
-__all__ = ["binning", "composing", "features", "linear", "scaling"]
+__all__ = [
+    "binning",
+    "boosting",
+    "composing",
+    "ensembles",
+    "features",
+    "linear",
+    "scaling",
+    "trees",
+    "wrapping",
+]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import cross_decomposition, discriminant_analysis, linear_model, svm
 
 from sardonyx.convert.sklearn.estimators.elementary import both, sigmoid
-from sardonyx.convert.sklearn.graph import Tensor
+from sardonyx.convert.sklearn.graph import Tensor, concat
 from sardonyx.convert.sklearn.table import Table
 from sardonyx.convert.sklearn.writers import labelled, predict, refuse, scores, writes
 
@@ -212,8 +212,6 @@ def quadratic_class(model: Any, table: Table) -> Tensor:
 
 
 def _log_posterior(model: Any, table: Table) -> Tensor:
-    from sardonyx.convert.sklearn.graph import concat
-
     x = table.matrix
     norms = []
     for rotation, scaling, mean in zip(
