@@ -9,16 +9,20 @@ import torch
 
 from sardonyx.errors import ConvertError, SardonyxError
 
-__all__ = ["explain", "is_own_file", "user_line"]
+__all__ = ["REWRITE", "explain", "is_own_file", "user_line"]
 
 _TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(__file__).parents[2])
 _LIBRARIES = ("site-packages", "dist-packages", "/lib/python3", "<")
 _MOST_TEXT = 300
+REWRITE = (
+    "Write the Python if as torch.where(condition, a, b) or torch.cond(condition, f, g, (x,)), and the loop as "
+    "torch.while_loop(condition, body, (x,)), with the same shapes and types on every way."
+)
 _HINTS = {
     "as dynamic but": "The code fixes this size (int(x.shape[…]), a Python loop over it, a reshape to a constant): use "
     "x.shape[…] itself and reshape with -1, or leave the axis out of the dynamic ones.",
-    "data-dependent": "A Python if or loop on a tensor's value: write torch.where(condition, a, b), torch.cond or torch.while_loop.",
+    "data-dependent": REWRITE,
     "No ONNX function found": "Give a translation: options={'translations': {'library::name': function}}.",
     "Missing operator": "Give a translation: options={'translations': {'library::name': function}}.",
 }

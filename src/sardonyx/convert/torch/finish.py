@@ -10,16 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.convert.request import Dynamic
+from sardonyx.convert.torch.source_lines import keep_user_lines
+from sardonyx.errors import ConvertError
 from sardonyx.passes.optimize import Settings, optimize
 
 __all__ = ["DEFAULT_OPSET", "Wanted", "finish"]
 
 DEFAULT_OPSET = 20
-_STACK_TRACE = "pkg.torch.onnx.stack_trace"
-_FRAME = re.compile(r'(?=^\s*File ")', re.MULTILINE)
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
-# Frames that the way of exporting adds: our own wrapper, and graphs that torch has turned into code.
-_FOREIGN = ("sardonyx/convert/", "<eval_with_key>", "torch/fx/passes", "_higher_order_ops")
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,10 @@ def finish(model: ir.Model, wanted: Wanted) -> ir.Model:
     _separate_outputs(model.graph)
     _rename_symbols(model, _symbols(model.graph.inputs, wanted))
     _declare(model.graph, wanted)
+    if len(model.graph.outputs) != len(wanted.outputs):
+        raise ConvertError(
+            f"the exporter wrote {len(model.graph.outputs)} outputs, and the model gives {len(wanted.outputs)}."
+        )
     ports = (*model.graph.inputs, *model.graph.outputs)
     _rename(model, dict(zip(ports, (*wanted.inputs, *wanted.outputs), strict=True)))
     for initializer in model.graph.initializers.values():
@@ -52,7 +54,7 @@ def finish(model: ir.Model, wanted: Wanted) -> ir.Model:
             dtype = initializer.const_value.dtype
             initializer.const_value = ir.tensor(array, dtype=dtype, name=initializer.name)
     for node in _nodes(model):
-        _clean_trace(node)
+        keep_user_lines(node)
     if model.graph.opset_imports.get("") != wanted.opset:
         model = optimize(model, Settings(0, opset=wanted.opset)).model
     model.producer_name = "sardonyx"
@@ -151,15 +153,3 @@ def _values(model: ir.Model) -> list[ir.Value]:
                 found.update(dict.fromkeys(body.inputs))
                 found.update(dict.fromkeys(body.initializers.values()))
     return list(found)
-
-
-def _clean_trace(node: ir.Node) -> None:
-    trace = node.metadata_props.get(_STACK_TRACE)
-    if not trace:
-        return
-    frames = [frame for frame in _FRAME.split(trace) if frame.strip()]
-    kept = [frame for frame in frames if not any(part in frame for part in _FOREIGN)]
-    if kept:
-        node.metadata_props[_STACK_TRACE] = "".join(kept)
-    else:
-        del node.metadata_props[_STACK_TRACE]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx_ir as ir
+import torch
 from torch.export import ExportedProgram
 
-from sardonyx.convert.candidate import Candidate, Route
+from sardonyx.convert.candidate import Candidate, Feeds, Route
 from sardonyx.convert.request import Request
+from sardonyx.convert.torch.branches import variations
 from sardonyx.convert.torch.dynamic import with_plain_sizes
 from sardonyx.convert.torch.exported import export_flat, to_onnx
-from sardonyx.convert.torch.failure import explain
+from sardonyx.convert.torch.failure import REWRITE, explain
 from sardonyx.convert.torch.finish import finish
+from sardonyx.convert.torch.legacy import export_script, trace
 from sardonyx.convert.torch.reference import Flat, inference
 from sardonyx.convert.torch.subject import Subject, open_subject
 from sardonyx.convert.torch.trials import runs_on
+from sardonyx.errors import ConvertError
 
 __all__ = ["routes"]
 
@@ -23,7 +28,20 @@ __all__ = ["routes"]
 def routes(request: Request) -> Sequence[Route]:
     """What the model may be converted by; nothing is exported before a route is made."""
     subject = open_subject(request)
-    return [_route("torch.export", subject, by_export)]
+    ways = (
+        [("torch.jit.script", by_script)]
+        if _is_script(subject.model)
+        else [
+            ("torch.export", by_export),
+            ("torch.jit.script", by_script),
+            ("torch.jit.trace", by_trace),
+        ]
+    )
+    return [_route(name, subject, make) for name, make in ways]
+
+
+def _is_script(model: Any) -> bool:
+    return isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction)
 
 
 def _route(
@@ -37,9 +55,18 @@ def _route(
         except Exception as error:  # torch may raise anything
             raise explain(error) from error
         notes = [*subject.notes, *notes]
-        return Candidate(model, subject.reference.answer, subject.trials.trials, tuple(notes))
+        trials = subject.trials.trials
+        if not subject.trials.explored.trials and _decides(model):
+            trials = (*trials, *variations(subject.reference, subject.examples[0]))
+        return Candidate(model, subject.reference.answer, trials, tuple(notes))
 
     return Route(name, candidate)
+
+
+def _decides(model: ir.Model) -> bool:
+    """Whether the model takes turns by its data, which nobody could watch in Python."""
+    nodes = ir.traversal.RecursiveGraphIterator(model.graph)
+    return any(node.op_type in ("If", "Loop") for node in nodes)
 
 
 def by_export(subject: Subject) -> tuple[ir.Model, list[str]]:
@@ -57,9 +84,39 @@ def by_export(subject: Subject) -> tuple[ir.Model, list[str]]:
     return to_onnx(program, subject.wanted.opset, subject.translations), notes
 
 
+def by_script(subject: Subject) -> tuple[ir.Model, list[str]]:
+    """The source of `forward` compiled by torch.jit, control flow and all."""
+    jit: Any = torch.jit
+    script = subject.model if _is_script(subject.model) else jit.script(subject.model)
+    feeds = _feeds(subject)
+    flat = Flat(script, subject.reference.layout)
+    recorded, _ = trace(flat, feeds, subject.wanted.inputs)
+    return export_script(recorded, feeds, subject.wanted), []
+
+
+def by_trace(subject: Subject) -> tuple[ir.Model, list[str]]:
+    """One run, recorded; right only where no turn that data decide was left out of the trials."""
+    explored = subject.trials.explored
+    if explored.unseen:
+        raise ConvertError(
+            f"a trace keeps one side of what data decide, and no input was found that takes the other one at {', '.join(explored.unseen)}.",
+            source=explored.unseen[0],
+            hint=REWRITE,
+        )
+    feeds = _feeds(subject)
+    flat = Flat(subject.model, subject.reference.layout)
+    recorded, lost = trace(flat, feeds, subject.wanted.inputs)
+    notes = [f"the trace keeps as constant: {text}" for text in lost[:3]]
+    return export_script(recorded, feeds, subject.wanted), notes
+
+
 def _exported(subject: Subject) -> ExportedProgram:
     flat = Flat(subject.model, subject.reference.layout)
-    first, names, dynamic = subject.examples[0], subject.wanted.inputs, subject.wanted.dynamic
-    plain, _ = with_plain_sizes(first, dynamic)
-    feeds = plain if runs_on(subject.reference, plain) else first
-    return export_flat(flat, feeds, names, dynamic)
+    return export_flat(flat, _feeds(subject), subject.wanted.inputs, subject.wanted.dynamic)
+
+
+def _feeds(subject: Subject) -> Feeds:
+    """To export on: with sizes that say nothing by themselves, where the model takes them."""
+    first = subject.examples[0]
+    plain, _ = with_plain_sizes(first, subject.wanted.dynamic)
+    return plain if runs_on(subject.reference, plain) else first

@@ -63,7 +63,15 @@ def signature_of(model: Any) -> inspect.Signature:
         )
     if isinstance(model, torch.nn.Module):
         return inspect.signature(model.forward)
-    return inspect.signature(model)
+    try:
+        return inspect.signature(model)
+    except ValueError:  # written in C
+        kinds = inspect.Parameter
+        rest = (
+            kinds("input", kinds.VAR_POSITIONAL),
+            kinds("keywords", kinds.VAR_KEYWORD),
+        )
+        return inspect.Signature(rest)
 
 
 def layout_of(signature: inspect.Signature, example: Example) -> Layout:

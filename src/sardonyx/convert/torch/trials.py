@@ -11,6 +11,7 @@ import torch
 
 from sardonyx.convert.candidate import Feeds, Trial
 from sardonyx.convert.request import Dynamic
+from sardonyx.convert.torch.branches import Explored, explore
 from sardonyx.convert.torch.dynamic import sizes_of
 from sardonyx.convert.torch.reference import Reference
 from sardonyx.convert.variations import other_sizes, other_values
@@ -24,10 +25,11 @@ _STEPS = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class Trials:
-    """Inputs to check on, and what the user should know of them."""
+    """Inputs to check on, what the user should know of them, and what data decide."""
 
     trials: tuple[Trial, ...]
     notes: tuple[str, ...]
+    explored: Explored
 
 
 def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynamic) -> Trials:
@@ -58,7 +60,14 @@ def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynami
             _refuse_sizes(reference, first, dynamic)
         if not sized:
             notes.append("no other sizes than those of the examples were accepted by the model")
-    return Trials(tuple(trials), tuple(notes))
+    explored = explore(reference, examples)
+    if explored.points:
+        notes.append(f"data decide in Python at {', '.join(explored.lines())}")
+    notes.extend(
+        f"no input was found that takes the other turn at {line}: that way is not checked"
+        for line in explored.unseen
+    )
+    return Trials((*trials, *explored.trials), tuple(notes), explored)
 
 
 def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
