@@ -91,7 +91,7 @@ _ONCE: tuple[Step, ...] = (
     Pass("equal-constants", merge_equal_constants),
     Pass("equal-nodes", merge_equal_nodes),
     Pass("known-value", merge_known_values),
-    Pass("unread", drop_unread),
+    Pass("unread-nodes", drop_unread),
 )
 # Before equal nodes are merged: a convolution that two normalisations read is part of neither.
 _WEIGHTS: tuple[Step, ...] = (Rules("convolutions", convolutions.RULES),)

@@ -152,21 +152,25 @@ class Draft:
         node: ir.Node,
         inputs: Sequence[ir.Value | None],
         inside: Mapping[ir.Value, ir.Value] = _NONE,
+        outputs: int | None = None,
     ) -> Sequence[ir.Value]:
         """The same operator with the same attributes on other inputs; the values that it makes.
 
-        Its subgraphs are copied too, and read what `inside` has in the place of values from outside.
+        Args:
+            inside: what its subgraphs, which are copied too, read in the place of values from outside.
+            outputs: only the first so many.
         """
+        kept = node.outputs[:outputs]
         made = ir.Node(
             node.domain,
             node.op_type,
             list(inputs),
             [_copied(attribute, inside) for attribute in node.attributes.values()],
             overload=node.overload,
-            num_outputs=len(node.outputs),
+            num_outputs=len(kept),
             name=self.work.fresh_name(node.op_type),
         )
-        for old, value in zip(node.outputs, made.outputs, strict=True):
+        for old, value in zip(kept, made.outputs, strict=True):
             value.name = self.work.fresh_name(node.op_type) if old.name else ""
         return self._add(made)
 

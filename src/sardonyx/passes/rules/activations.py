@@ -235,6 +235,9 @@ def mish(node: ir.Node, draft: Draft) -> Outcome:
     return None
 
 
+_NEVER_LARGE = ("Tanh", "Sigmoid", "HardSigmoid", "Softmax", "LogSoftmax", "Softsign", "Erf")
+
+
 @rule("Log", bound=ROUNDED)
 def softplus(node: ir.Node, draft: Draft) -> Outcome:
     """Log(1 + Exp(x)) is Softplus(x)."""
@@ -247,7 +250,11 @@ def softplus(node: ir.Node, draft: Draft) -> Outcome:
         return None
     if not (draft.is_only_use(add.outputs[0]) and draft.is_only_use(exp.outputs[0])):
         return Refusal("another node reads a value inside of it")
-    return Refusal("Exp(x) overflows where Softplus(x) does not: the answer would be another one")
+    if draft.made_by(exp.inputs[0], *_NEVER_LARGE) is None:
+        return Refusal(
+            "Exp(x) overflows where Softplus(x) does not: the answer would be another one"
+        )
+    return draft.call("Softplus", exp.inputs[0])
 
 
 RULES = (

@@ -238,12 +238,21 @@ def _resize_turned(node: ir.Node, order: Order, twin: Twin, draft: Draft) -> Seq
     return draft.copy(node, inputs)
 
 
+def _quantized(node: ir.Node, draft: Draft) -> list[ir.Value] | None:
+    """Only one scale for all: else it belongs to an axis."""
+    if any(value is not None and draft.rank(value) != 0 for value in node.inputs[1:]):
+        return None
+    return _first(node, draft)
+
+
 FORMS: Mapping[str, tuple[Carried, Turned]] = {
     **dict.fromkeys(_UNARY, (_first, _first_turned)),
     **dict.fromkeys(_MANY, (_many, _many_turned)),
     **dict.fromkeys(_REDUCE, (_reduce, _reduce_turned)),
     "Concat": (_concat, _concat_turned),
+    "DequantizeLinear": (_quantized, _first_turned),
     "Pad": (_pad, _pad_turned),
+    "QuantizeLinear": (_quantized, _first_turned),
     "Resize": (_resize, _resize_turned),
     "Slice": (_slice, _slice_turned),
     "Softmax": (_along, _along_turned),

@@ -139,6 +139,22 @@ def resize_by_one(node: ir.Node, draft: Draft) -> Outcome:
     return value
 
 
+@rule("Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN", "Unique")
+def unread_outputs(node: ir.Node, draft: Draft) -> Outcome:
+    """Masks, indices, states and statistics that nothing reads are not given out."""
+    count = len(node.outputs)
+    while count > 1 and not _is_read(node.outputs[count - 1]):
+        count -= 1
+    if count == len(node.outputs) or not any(map(_is_read, node.outputs)):
+        return None
+    values = draft.copy(node, node.inputs, outputs=count)
+    return [*values, *[None] * (len(node.outputs) - count)]
+
+
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
 RULES = (
     identity,
     dropout_in_inference,
@@ -151,4 +167,5 @@ RULES = (
     pad_by_nothing,
     slice_of_all,
     resize_by_one,
+    unread_outputs,
 )

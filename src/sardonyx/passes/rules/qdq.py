@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear: pairs that undo each other, and what saturation makes superfluous.
+"""QuantizeLinear and DequantizeLinear: pairs that undo each other, what is moved while it is small, and saturation.
 
 A quantized weight stays as it is: a DequantizeLinear of an initializer is never folded, the model would grow.
 """
@@ -147,6 +147,67 @@ def _not_on_integers(node: ir.Node, grid: _Grid, draft: Draft) -> str | None:
     return None
 
 
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+_NOT_MORE = (*_VIEWS, "Transpose", "Slice", "DepthToSpace", "SpaceToDepth")
+
+
+@rule(*_NOT_MORE)
+def dequantized_later(node: ir.Node, draft: Draft) -> Outcome:
+    """An operator that only moves elements, or drops some, moves them before they are dequantized."""
+    inner = draft.made_by(node.inputs[0], "DequantizeLinear")
+    if inner is None:
+        return None
+    reason = _not_across(inner, node, draft)
+    if reason is not None:
+        return Refusal(reason)
+    moved = draft.copy(node, [inner.inputs[0], *node.inputs[1:]])[0]
+    return draft.copy(inner, [moved, *inner.inputs[1:]])[0]
+
+
+@rule("QuantizeLinear")
+def quantized_earlier(node: ir.Node, draft: Draft) -> Outcome:
+    """A view of what is quantized after it is a view of the quantized elements."""
+    inner = draft.made_by(node.inputs[0], *_VIEWS)
+    if inner is None:
+        return None
+    reason = _not_across(node, inner, draft)
+    if reason is not None:
+        return Refusal(reason)
+    steps = draft.copy(node, [inner.inputs[0], *node.inputs[1:]])[0]
+    return draft.copy(inner, [steps, *inner.inputs[1:]])[0]
+
+
+def _not_across(linear: ir.Node, mover: ir.Node, draft: Draft) -> str | None:
+    """Why a QuantizeLinear or DequantizeLinear cannot be on the other side of an operator that moves elements."""
+    first = linear if linear.op_type == "DequantizeLinear" else mover
+    if not draft.is_only_use(first.outputs[0]):
+        return "another node reads the value between the two"
+    if any(value is not None and draft.rank(value) != 0 for value in linear.inputs[1:]):
+        return "each channel has its own scale"
+    quantized = linear.inputs[0] if linear.op_type == "DequantizeLinear" else linear.outputs[0]
+    dtype = draft.dtype(quantized)
+    if dtype not in (ir.DataType.UINT8, ir.DataType.INT8):
+        return f"not every operator takes {'it' if dtype is None else dtype.name.lower()}"
+    return None
+
+
+@rule("Concat")
+def concat_of_dequantized(node: ir.Node, draft: Draft) -> Outcome:
+    """Concat of what is dequantized by the same parameters is dequantized once."""
+    makers = [draft.made_by(value, "DequantizeLinear") for value in node.inputs]
+    inner = [maker for maker in makers if maker is not None]
+    if len(inner) < 2 or len(inner) < len(makers):
+        return None
+    if len({tuple(map(id, maker.inputs[1:])) for maker in inner}) > 1:
+        return Refusal("the parameters differ")
+    for maker in inner:
+        reason = _not_across(maker, node, draft)
+        if reason is not None:
+            return Refusal(reason)
+    steps = draft.copy(node, [maker.inputs[0] for maker in inner])[0]
+    return draft.copy(inner[0], [steps, *inner[0].inputs[1:]])[0]
+
+
 @rule("QuantizeLinear")
 def saturated_anyway(node: ir.Node, draft: Draft) -> Outcome:
     """Relu or Clip before a QuantizeLinear that saturates there anyway goes."""
@@ -185,4 +246,11 @@ def _limits(node: ir.Node, draft: Draft) -> tuple[float, float] | None:
     return found[0], found[1]
 
 
-RULES = (quantized_again, moved_while_quantized, saturated_anyway)
+RULES = (
+    quantized_again,
+    moved_while_quantized,
+    concat_of_dequantized,
+    dequantized_later,
+    quantized_earlier,
+    saturated_anyway,
+)

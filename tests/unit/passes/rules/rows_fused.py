@@ -1,0 +1,175 @@
+"""Rules about products, convolutions and what is one operator written out: an example for each, in which it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.unit.passes.rules.row import Row
+
+__all__ = ["ROWS"]
+
+X = "float[N, 4] x => float[N, 4] y"
+IMAGE = "float[1, 2, 4, 4] x => float[P, Q, R, S] y"
+K = "float[2, 2, 1, 2] k = {1., -2., 3., 4., -1., 2., 3., 5.}"
+CHANNELS = "float[2] a = {1., -2.}, float[2] b = {3., 0.5}, float[2] v = {1., 2.}"
+W = "float[4, 2] w = {1., 2., -3., 4., 5., 6., -7., 8.}"
+HEADS = "float[B, 2, S, 4] q, float[B, 2, S, 4] k, float[B, 2, S, 4] v => float[B, 2, S, 4] y"
+KEYS = "t = Transpose <perm = [0, 1, 3, 2]> (k)"
+PARTED = "Reshape ({0}, parts) {1} = Transpose <perm = [0, 2, 1, 3]>"
+NORM = "m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) s = Mul (d, d)"
+
+ROWS: Mapping[str, Row] = {
+    # convolutions
+    "conv-then-normalization": Row(
+        IMAGE, "c = Conv (x, k) y = BatchNormalization (c, a, b, b, v)", "Conv", f"{K}, {CHANNELS}"
+    ),
+    "conv-then-scale": Row(
+        IMAGE, "c = Conv (x, k) y = Mul (c, s)", "Conv", f"{K}, float[2, 1, 1] s = {{2., -3.}}"
+    ),
+    "scale-before-conv": Row(
+        IMAGE, "c = Mul (x, s) y = Conv (c, k)", "Conv", f"{K}, float[2, 1, 1] s = {{2., -3.}}"
+    ),
+    "pad-before-conv": Row(
+        IMAGE, "p = Pad (x, n) y = Conv (p, k)", "Conv", f"{K}, int64[8] n = {{0, 0, 1, 0, 0, 0, 1, 2}}"
+    ),
+    "pad-before-transposed-conv": Row(
+        IMAGE,
+        "p = Pad (x, n) y = ConvTranspose <pads = [1, 1, 1, 1]> (p, k)",
+        "ConvTranspose",
+        f"{K}, int64[8] n = {{0, 0, 1, 1, 0, 0, 1, 1}}",
+    ),
+    # products
+    "product-and-bias": Row(
+        "float[N, 4] x => float[N, 2] y", "p = MatMul (x, w) y = Add (p, b)", "Gemm", f"{W}, {CHANNELS}"
+    ),
+    "gemm-factors": Row(
+        "float[N, 4] x => float[N, 2] y", "y = Gemm <alpha = 2.0> (x, w, b)", "Gemm", f"{W}, {CHANNELS}"
+    ),
+    "product-of-constants": Row(
+        "float[N, 2] x => float[N, 2] y",
+        "h = Tanh (x) p = MatMul (h, m) y = MatMul (p, w)",
+        "Tanh MatMul",
+        f"{W}, float[2, 4] m = {{1., 2., 3., 4., -5., 6., 7., 8.}}",
+    ),
+    "product-then-scale": Row(
+        "float[N, 4] x => float[N, 2] y", "p = MatMul (x, w) y = Mul (p, b)", "MatMul", f"{W}, {CHANNELS}"
+    ),
+    "scale-then-product": Row(
+        "float[N, 4] x => float[N, 2] y", "p = Mul (x, c) y = MatMul (p, w)", "MatMul", f"{W}, float c = {{3.}}"
+    ),
+    "gemm-then-normalization": Row(
+        "float[N, 4] x => float[N, 2] y",
+        "p = Gemm (x, w, b) y = BatchNormalization (p, a, b, b, v)",
+        "Gemm",
+        f"{W}, {CHANNELS}",
+    ),
+    "einsum-as-product": Row(
+        "float[B, 3, 4] x, float[B, 4, 5] z => float[B, 3, 5] y",
+        'y = Einsum <equation = "bij,bjk->bik"> (x, z)',
+        "MatMul",
+    ),
+    # recurrent
+    "zero-state": Row(
+        "float[3, 2, 1] x => float[3, 1, 2, 1] y",
+        "y = RNN <hidden_size = 1> (x, w, w, , , h)",
+        "RNN",
+        "float[1, 1, 1] w = {0.5}, float[1, 2, 1] h = {0., 0.}",
+    ),
+    # activations
+    "hard-swish-written-out": Row(
+        X,
+        "a = Add (x, three) b = Clip (a, none, six) c = Mul (x, b) y = Div (c, six)",
+        "HardSwish",
+        "float three = {3.}, float six = {6.}, float none = {0.}",
+    ),
+    "hard-swish": Row(
+        X, "a = HardSigmoid <alpha = 0.16666667, beta = 0.5> (x) y = Mul (x, a)", "HardSwish"
+    ),
+    "hard-sigmoid": Row(
+        X,
+        "a = Add (x, three) b = Clip (a, none, six) y = Div (b, six)",
+        "HardSigmoid",
+        "float three = {3.}, float six = {6.}, float none = {0.}",
+    ),
+    "gelu": Row(
+        X,
+        "a = Div (x, root) b = Erf (a) c = Add (b, one) d = Mul (x, c) y = Mul (d, half)",
+        "Gelu",
+        "float root = {1.4142135}, float one = {1.}, float half = {0.5}",
+        20,
+    ),
+    "swish": Row(X, "a = Sigmoid (x) y = Mul (x, a)", "Swish", opset=24),
+    "mish": Row(X, "a = Softplus (x) b = Tanh (a) y = Mul (x, b)", "Mish", opset=18),
+    "softplus": Row(
+        X, "t = Tanh (x) a = Exp (t) b = Add (a, one) y = Log (b)", "Tanh Softplus", "float one = {1.}"
+    ),
+    # normalisations
+    "layer-normalization": Row(
+        X,
+        f"{NORM} v = ReduceMean <axes = [-1]> (s) e = Add (v, eps) r = Sqrt (e) y = Div (d, r)",
+        "LayerNormalization",
+        "float eps = {0.001}",
+    ),
+    "rms-normalization": Row(
+        X,
+        "s = Mul (x, x) m = ReduceMean (s, last) e = Add (m, eps) r = Sqrt (e) y = Div (x, r)",
+        "RMSNormalization",
+        "float eps = {0.001}, int64[1] last = {-1}",
+        23,
+    ),
+    "normalization-parameters": Row(
+        X,
+        "n = LayerNormalization (x, ones) y = Mul (n, f)",
+        "LayerNormalization",
+        "float[4] ones = {1., 1., 1., 1.}, float[4] f = {1., 2., -3., 4.}",
+    ),
+    "normalization-of-small-floats": Row(
+        "float16[N, 4] x => float16[N, 4] y",
+        "c = Cast <to = 1> (x) n = RMSNormalization (c, ones) y = Cast <to = 10> (n)",
+        "RMSNormalization",
+        "float[4] ones = {1., 1., 1., 1.}",
+        23,
+    ),
+    "instance-normalization": Row(
+        IMAGE,
+        "m = ReduceMean (x, space) d = Sub (x, m) q = Mul (d, d) w = ReduceMean (q, space) e = Add (w, eps) "
+        "r = Sqrt (e) y = Div (d, r)",
+        "InstanceNormalization",
+        "float eps = {0.001}, int64[2] space = {2, 3}",
+        23,
+    ),
+    "group-normalization": Row(
+        "float[N, 6, 3, 4] x => float[P, Q, R, S] y",
+        "r = Reshape (x, parts) n = InstanceNormalization (r, one, none) y = Reshape (n, whole)",
+        "GroupNormalization",
+        "int64[3] parts = {0, 2, -1}, int64[4] whole = {0, 6, 3, 4}, float[2] one = {1., 1.}, float[2] none = {0., 0.}",
+        23,
+    ),
+    "channel-parameters": Row(
+        IMAGE,
+        "n = InstanceNormalization (x, one, none) y = Mul (n, f)",
+        "InstanceNormalization",
+        "float[2] one = {1., 1.}, float[2] none = {0., 0.}, float[2, 1, 1] f = {2., -3.}",
+    ),
+    # attention
+    "attention-of-rows": Row(
+        "float[B, S, 8] q, float[B, S, 8] k, float[B, S, 8] v => float[B, S, 8] y",
+        "qh = Reshape (q, h) kh = Reshape (k, h) vh = Reshape (v, h) qt = Transpose <perm = [0, 2, 1, 3]> (qh) "
+        "kt = Transpose <perm = [0, 2, 1, 3]> (kh) vt = Transpose <perm = [0, 2, 1, 3]> (vh) "
+        "o = Attention (qt, kt, vt) ot = Transpose <perm = [0, 2, 1, 3]> (o) y = Reshape (ot, w)",
+        "Attention",
+        "int64[4] h = {0, 0, 2, 4}, int64[3] w = {0, 0, 8}",
+        23,
+    ),
+    "attention": Row(
+        HEADS, f"{KEYS} s = MatMul (q, t) p = Softmax <axis = -1> (s) y = MatMul (p, v)", "Attention", opset=23
+    ),
+    "attention-with-mask": Row(
+        HEADS.replace(" =>", ", bool[B, 1, S, S] w =>"),
+        f"{KEYS} a = MatMul (q, t) m = Where (w, none, low) s = Add (a, m) p = Softmax <axis = -1> (s) "
+        "y = MatMul (p, v)",
+        "Where Attention",
+        "float none = {0.0}, float low = {-1e30}",
+        23,
+    ),
+}  # fmt: skip
