@@ -32,6 +32,7 @@ __all__ = [
     "ZeroAsMissing",
     "constant_tree",
     "grounded",
+    "reachable",
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -81,6 +82,30 @@ def constant_tree(targets: Sequence[int], weights: Sequence[float]) -> Tree:
         voters=np.repeat([1, 2], len(targets)),
         targets=np.tile(np.asarray(targets, np.int64), 2),
         weights=np.tile(np.asarray(weights, np.float64), 2),
+    )
+
+
+def reachable(tree: Tree) -> Tree:
+    """The tree without nodes that nobody leads to: some runtimes take those for trees of their own."""
+    kept = np.zeros(len(tree.test), bool)
+    level = np.zeros(1, np.int64)
+    while len(level):
+        level = level[~kept[level]]
+        kept[level] = True
+        inner = level[tree.test[level] != LEAF]
+        level = np.concatenate([tree.yes[inner], tree.no[inner]])
+    place = np.cumsum(kept) - 1
+    votes = kept[tree.voters]
+    return Tree(
+        tree.test[kept],
+        tree.column[kept],
+        tree.threshold[kept],
+        place[tree.yes[kept]],
+        place[tree.no[kept]],
+        tree.missing_yes[kept],
+        place[tree.voters[votes]],
+        tree.targets[votes],
+        tree.weights[votes],
     )
 
 

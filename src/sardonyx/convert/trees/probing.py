@@ -10,7 +10,8 @@ from sardonyx.convert.trees.forest import LEAF, Array, Ensemble, Lookup, ZeroAsM
 
 __all__ = ["probe_rows", "score_rounding"]
 
-_SPECIAL = (0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e-36, 1e-30, 1.0, -1.0, 1e30, -1e30)
+_SPECIAL = (0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e-36, 1e-30, 1.0, -1.0)
+_HUGE = (1e30, -1e30)
 _CODES = (-1.0, -0.5, 0.5, 1e9)
 
 
@@ -32,6 +33,8 @@ def probe_rows(
     generator = np.random.default_rng(seed)
     thresholds, categories = _thresholds(ensemble), _categories(ensemble)
     dtype = np.dtype(input_type)
+    # A product with a huge number is all rounding, and with an infinite one it is no number.
+    linear = ensemble.linear is not None or bool(ensemble.sloped)
     rows = np.empty((count, ensemble.features), dtype)
     for feature in range(ensemble.features):
         if feature in categories:
@@ -39,7 +42,8 @@ def probe_rows(
             pool = np.arange(size + (3 if unseen else 0), dtype=np.float64)
             pool = np.append(pool, [*_CODES, size - 0.5] if unseen else [])
         else:
-            pool = _numbers(thresholds.get(feature, np.zeros(0)), dtype, infinite, generator)
+            known = thresholds.get(feature, np.zeros(0))
+            pool = _numbers(known, dtype, infinite and not linear, linear, generator)
         if missing:
             # One in sixteen; a missing value is common in practice, and hides all the others.
             pool = np.append(
@@ -50,7 +54,11 @@ def probe_rows(
 
 
 def _numbers(
-    thresholds: Array, dtype: np.dtype[np.floating], infinite: bool, generator: np.random.Generator
+    thresholds: Array,
+    dtype: np.dtype[np.floating],
+    infinite: bool,
+    linear: bool,
+    generator: np.random.Generator,
 ) -> Array:
     with np.errstate(over="ignore"):
         at = np.unique(thresholds.astype(dtype))
@@ -59,7 +67,8 @@ def _numbers(
     spread = float(np.ptp(at)) if len(at) else 1.0
     middle = float(np.median(at)) if len(at) else 0.0
     between = generator.normal(middle, max(spread, 1e-3) / 2, max(3 * len(at), 64))
-    pool = np.concatenate([at, *beside, between.astype(dtype), np.array(_SPECIAL, dtype)])
+    special = np.array(_SPECIAL if linear else _SPECIAL + _HUGE, dtype)
+    pool = np.concatenate([at, *beside, between.astype(dtype), special])
     pool = np.where(np.abs(pool) < np.finfo(dtype).tiny, dtype.type(0), pool)
     return np.append(pool, [np.inf, -np.inf]) if infinite else pool
 
