@@ -8,25 +8,45 @@ The rows are always a dynamic axis, `batch`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sardonyx.convert.candidate import Candidate, Feeds, Route
 from sardonyx.convert.request import Request
-from sardonyx.convert.sklearn.answers import check_fitted, expected, outputs_of
+from sardonyx.convert.sklearn.answers import Output, check_fitted, expected, outputs_of
 from sardonyx.convert.sklearn.assemble import assemble
 from sardonyx.convert.sklearn.files import open_model
 from sardonyx.convert.sklearn.inputs import Rows, read_rows
 from sardonyx.convert.sklearn.trials import trials_for
-from sardonyx.errors import InputError
+from sardonyx.errors import ConvertError, InputError
 
 __all__ = ["routes"]
 
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One type to compute in: of the inputs, of the inside, of the results; and what the user is told of it."""
+
+    name: str
+    rows: Rows
+    number: np.dtype[Any]
+    result: np.dtype[Any]
+    note: str = ""
+
 
 def routes(request: Request) -> Sequence[Route]:
-    """The ways to convert an estimator, by the type that numbers are computed in."""
+    """The ways to convert an estimator, by the type that numbers are computed in.
+
+    Raises:
+        InputError: it is not fitted, there are no example rows, or the file may not be opened.
+        ConvertError: no way can write it, for one and the same reason.
+    """
     model = open_model(request)
     check_fitted(model)
     if not request.examples:
@@ -35,45 +55,59 @@ def routes(request: Request) -> Sequence[Route]:
             hint="Give some: convert(model, X[:20]); their types become the model's.",
         )
     rows, given = read_rows(request.examples[0])
-    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    outputs = outputs_of(model, rows.restore(rows.feeds(given)))
+    ways = [_route(request, model, outputs, given, way) for way in _ways(rows)]
+    _refuse_once(ways)
+    return ways
 
-    def route(
-        name: str, how: Rows, number: np.dtype[Any], result: np.dtype[Any], note: str
-    ) -> Route:
-        def make() -> Candidate:
-            return _candidate(request, model, how, given, (number, result), note)
 
-        return Route(name, make)
-
+def _ways(rows: Rows) -> list[_Way]:
     if rows.narrow:
         inside = "float32 was not exact enough inside: the numbers are computed in float64."
-        return (
-            route("float32", rows, single, single, ""),
-            route("float64 inside", rows, double, single, inside),
-        )
+        return [
+            _Way("float32", rows, _SINGLE, _SINGLE),
+            _Way("float64 inside", rows, _DOUBLE, _SINGLE, inside),
+        ]
     if not rows.wide:
-        return (route("float64", rows, double, double, ""),)
+        return [_Way("float64", rows, _DOUBLE, _DOUBLE)]
     less = (
         "the inputs are float32, because float64 did not verify: "
         "answers are those of the estimator for the rounded values."
     )
-    return (
-        route("float64", rows, double, double, ""),
-        route("float32", rows.narrowed(), single, single, less),
-    )
+    return [
+        _Way("float64", rows, _DOUBLE, _DOUBLE),
+        _Way("float32", rows.narrowed(), _SINGLE, _SINGLE, less),
+        _Way("float32, float64 inside", rows.narrowed(), _DOUBLE, _SINGLE, less),
+    ]
+
+
+def _route(request: Request, model: Any, outputs: Sequence[Output], given: Any, way: _Way) -> Route:
+    make = functools.cache(lambda: _candidate(request, model, outputs, given, way))
+    return Route(way.name, make)
+
+
+def _refuse_once(ways: Sequence[Route]) -> None:
+    """What no way can write for one and the same reason is refused with it, once."""
+    reasons = []
+    for way in ways:
+        try:
+            way.make()
+        except ConvertError as error:
+            reasons.append(error)
+        except Exception:  # told when the way is tried
+            return
+        else:
+            return
+    if len({str(error) for error in reasons}) == 1:
+        raise reasons[0]
 
 
 def _candidate(
-    request: Request,
-    model: Any,
-    rows: Rows,
-    given: Any,
-    types: tuple[np.dtype[Any], np.dtype[Any]],
-    note: str,
+    request: Request, model: Any, outputs: Sequence[Output], given: Any, way: _Way
 ) -> Candidate:
+    rows = way.rows
     feeds = rows.feeds(given)
-    outputs = outputs_of(model, rows.restore(feeds))
-    made = assemble(request, model, rows, outputs, types)
+    made = assemble(request, model, rows, outputs, (way.number, way.result))
     answer = expected(model, outputs, made.dtypes)
     names = dict(zip(made.input_names, (port.name for port in rows.ports), strict=True))
 
@@ -83,5 +117,5 @@ def _candidate(
     back = {port: name for name, port in names.items()}
     more = [rows.feeds(read_rows(further)[1]) for further in request.examples[1:]]
     trials = trials_for(model, rows, [feeds, *more], outputs, back)
-    notes = (note,) if note else ()
+    notes = (way.note,) if way.note else ()
     return Candidate(made.model, answer_for, trials, notes + made.notes)

@@ -53,7 +53,9 @@ def trials_for(
         kept = _decided(model, rows, outputs, feeds)
         if kept is not None:
             found.append((what, kept))
-    found.append(("one row", {name: value[:1] for name, value in examples[0].items()}))
+    single = {name: value[:1] for name, value in examples[0].items()}
+    if _decided(model, rows, outputs, single) is not None:
+        found.append(("one row", single))
     return tuple(
         Trial(what, {names[name]: value for name, value in feeds.items()}) for what, feeds in found
     )
@@ -191,7 +193,10 @@ def _decided(model: Any, rows: Rows, outputs: Sequence[Output], feeds: Feeds) ->
         answers = {method: getattr(model, method)(given) for method in sorted(methods)}
     except Exception:  # the estimator refuses such rows, by whatever error
         return None
-    close = np.zeros(len(next(iter(feeds.values()))), dtype=bool)
+    count = len(next(iter(feeds.values())))
+    if any(answer.shape[0] != count for answer in answers.values() if hasattr(answer, "shape")):
+        return None  # SparsePCA drops the axis of a single row
+    close = np.zeros(count, dtype=bool)
     if "predict" in methods and len(methods) > 1:
         for method in methods - {"predict"}:
             close |= _close(method, answers[method], 1e-4 if rows.narrow else 1e-10)

@@ -63,3 +63,63 @@ def tell(model: Any, table: Table) -> Table:
 
 def _nothing(model: Any) -> Table:
     raise refuse(model, "no column had missing values at fit, so nothing is told")
+
+
+@writes("transform", impute.KNNImputer)
+def fill_by_neighbours(model: Any, table: Table) -> Tensor:
+    """Each gap from the nearest training rows that have a value there; distances skip what is missing.
+
+    sum over shared columns (a - b)² · columns / shared, from four products of values and of masks.
+    """
+    if not is_missing(model.missing_values) or model.metric != "nan_euclidean":
+        raise refuse(model, "its missing values are no NaN, or its metric is not nan_euclidean")
+    if model.weights not in ("uniform", "distance"):
+        raise refuse(model, "its weights are a function", "Use 'uniform' or 'distance'.")
+    x = table.matrix.cast(np.float64)
+    fitted = np.asarray(model._fit_X, np.float64)
+    known = ~np.isnan(fitted)
+    points = np.where(known, fitted, 0.0)
+    gone = x.is_nan()
+    here, values = (~gone).cast(np.float64), gone.where(0.0, x)
+    shared = here @ known.T.astype(np.float64)
+    squares = (values * values) @ known.T.astype(np.float64) + here @ (points**2).T
+    squares = (squares - (values * 2.0) @ points.T).maximum(0.0)
+    none = shared.equals(0.0)
+    away = none.where(np.inf, (squares * float(x.width) / none.where(1.0, shared)).sqrt())
+    columns = []
+    for at in range(x.width):
+        if not known[:, at].any():
+            if model.keep_empty_features:
+                columns.append(x.columns([at]).is_nan().where(0.0, x.columns([at])) * 0.0)
+            continue
+        found = _from_donors(model, away, points[:, at], known[:, at])
+        columns.append(gone.columns([at]).where(found, x.columns([at])))
+    filled = concat(columns).cast(table.graph.number)
+    if not model.add_indicator:
+        return filled
+    return concat([filled, transform(model.indicator_, table).matrix])
+
+
+def _from_donors(model: Any, away: Tensor, values: Any, known: Any) -> Tensor:
+    """The mean of the nearest rows that have a value; of all of them where none is comparable."""
+    graph = away.graph
+    donors = np.flatnonzero(known)
+    count = min(model.n_neighbors, len(donors))
+    near = away.columns(donors.tolist())
+    size = graph.constant([count], np.int64)
+    names = graph.node("TopK", [near, size], outputs=2, axis=1, largest=0, sorted=1)
+    distances = Tensor(graph, names[0], near.dtype, (None, count))
+    places = Tensor(graph, names[1], np.dtype(np.int64), (None, count))
+    found = graph.constant(values[donors], np.float64).take(places)
+    comparable = distances < np.inf
+    if model.weights == "uniform":
+        weights = comparable.cast(np.float64)
+    else:
+        same = distances.equals(0.0)
+        some = same.cast(np.float64).max(1, keep=True).equals(1.0)
+        inverse = comparable.where(1.0 / same.where(1.0, distances), 0.0)
+        weights = some.where(same.cast(np.float64), inverse)
+    total = weights.sum(1, keep=True)
+    mean = float(values[donors].mean())
+    empty = total.equals(0.0)
+    return empty.where(mean, (found * weights).sum(1, keep=True) / empty.where(1.0, total))
