@@ -219,6 +219,8 @@ _FLOATS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("a hundred times larger", lambda x: x * 100),
     ("a hundred times smaller", lambda x: x / 100),
     ("ones", np.ones_like),
+    ("a hundred million times larger", lambda x: x * 1e8),
+    ("not a number", lambda x: np.where(np.arange(x.size).reshape(x.shape) == 0, np.nan, x)),
 )
 _WHOLE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("zeros", np.zeros_like),

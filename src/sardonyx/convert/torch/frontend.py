@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx_ir as ir
 import torch
@@ -15,28 +15,28 @@ from sardonyx.convert.torch.branches import variations
 from sardonyx.convert.torch.dynamic import with_plain_sizes
 from sardonyx.convert.torch.exported import export_flat, to_onnx
 from sardonyx.convert.torch.failure import REWRITE, explain
+from sardonyx.convert.torch.fake_quantization import plain_fake_quantization
 from sardonyx.convert.torch.finish import finish
 from sardonyx.convert.torch.legacy import export_script, trace
 from sardonyx.convert.torch.reference import Flat, inference
+from sardonyx.convert.torch.rewriting import rewritten
 from sardonyx.convert.torch.subject import Subject, open_subject
 from sardonyx.convert.torch.trials import runs_on
 from sardonyx.errors import ConvertError
 
 __all__ = ["routes"]
 
+Way: TypeAlias = Callable[[Subject], tuple[ir.Model, list[str]]]
+
 
 def routes(request: Request) -> Sequence[Route]:
     """What the model may be converted by; nothing is exported before a route is made."""
     subject = open_subject(request)
-    ways = (
-        [("torch.jit.script", by_script)]
-        if _is_script(subject.model)
-        else [
-            ("torch.export", by_export),
-            ("torch.jit.script", by_script),
-            ("torch.jit.trace", by_trace),
-        ]
-    )
+    ways: list[tuple[str, Way]] = [("torch.jit.script", by_script)]
+    if not _is_script(subject.model):
+        by_data = bool(subject.trials.explored.points)
+        rewriting = [("torch.export, control flow rewritten", by_rewriting)] if by_data else []
+        ways = [("torch.export", by_export), *rewriting, *ways, ("torch.jit.trace", by_trace)]
     return [_route(name, subject, make) for name, make in ways]
 
 
@@ -44,12 +44,10 @@ def _is_script(model: Any) -> bool:
     return isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction)
 
 
-def _route(
-    name: str, subject: Subject, make: Callable[[Subject], tuple[ir.Model, list[str]]]
-) -> Route:
+def _route(name: str, subject: Subject, make: Way) -> Route:
     def candidate() -> Candidate:
         try:
-            with inference(subject.model):
+            with inference(subject.model), plain_fake_quantization(subject.model):
                 model, notes = make(subject)
             model = finish(model, subject.wanted)
         except Exception as error:  # torch may raise anything
@@ -82,6 +80,13 @@ def by_export(subject: Subject) -> tuple[ir.Model, list[str]]:
             "first call does"
         )
     return to_onnx(program, subject.wanted.opset, subject.translations), notes
+
+
+def by_rewriting(subject: Subject) -> tuple[ir.Model, list[str]]:
+    """As `by_export`, with the source of what data decide rewritten into torch.cond and torch.while_loop."""
+    with rewritten(subject.trials.explored.points) as told:
+        model, notes = by_export(subject)
+    return model, [*notes, *told]
 
 
 def by_script(subject: Subject) -> tuple[ir.Model, list[str]]:

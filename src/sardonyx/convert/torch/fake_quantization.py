@@ -1,0 +1,61 @@
+"""Fake quantization of quantization-aware training, as the operators that ONNX has.
+
+The modules observe and quantize in one operator that only training knows. In inference the scales stand still, and
+what is left is to quantize and dequantize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from sardonyx.convert.torch.reference import modules_of
+from sardonyx.errors import ConvertError
+
+__all__ = ["plain_fake_quantization"]
+
+
+@contextmanager
+def plain_fake_quantization(model: Any) -> Iterator[None]:
+    """Inside, fake quantization modules only quantize and dequantize.
+
+    Raises:
+        ConvertError: one still observes, so that its scales change with every call.
+    """
+    changed = [module for module in modules_of(model) if _is_fake_quantize(module)]
+    try:
+        for module in changed:
+            if bool(module.observer_enabled[0]):
+                raise ConvertError(
+                    "the model still observes: a call changes the scales that it quantizes by.",
+                    hint="Run model.apply(torch.ao.quantization.disable_observer) first.",
+                )
+            vars(module)["forward"] = partial(_quantize, module)
+        yield
+    finally:
+        for module in changed:
+            vars(module).pop("forward", None)
+
+
+def _is_fake_quantize(module: nn.Module) -> bool:
+    """torch's own or torchao's: both have the class under this name, with the same buffers."""
+    names = {base.__name__ for base in type(module).__mro__}
+    return "FakeQuantize" in names and not isinstance(module, torch.jit.ScriptModule)
+
+
+def _quantize(module: Any, x: torch.Tensor) -> torch.Tensor:
+    if not bool(module.fake_quant_enabled[0]):
+        return x
+    limits = module.activation_post_process.quant_min, module.activation_post_process.quant_max
+    if module.is_per_channel:
+        return torch.fake_quantize_per_channel_affine(
+            x, module.scale, module.zero_point, module.ch_axis, *limits
+        )
+    # Numbers, not tensors: scales stand still, and ONNX takes them as constants.
+    scale, zero = float(module.scale), int(module.zero_point)
+    return torch.fake_quantize_per_tensor_affine(x, scale, zero, *limits)
