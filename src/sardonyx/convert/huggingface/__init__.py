@@ -1,0 +1,1 @@
+"""Hugging Face: models of transformers, as objects or local folders."""
