@@ -20,8 +20,11 @@ __all__ = [
     "AT_MOST",
     "BELOW",
     "LEAF",
+    "Above",
     "Array",
+    "Category",
     "Column",
+    "Digit",
     "Ensemble",
     "Head",
     "Label",
@@ -122,24 +125,44 @@ class ZeroAsMissing:
 
 
 @dataclass(frozen=True)
-class Lookup:
-    """What a table says of a category.
+class Category:
+    """A feature that holds the number of a category, as a digit: that number, `size` for others, one more for NaN.
 
     Attributes:
-        features: the column holds the category's number; several make one number, the last running fastest.
-        sizes: how many categories each feature has.
-        table: by number.
-        other: for a category past the table, or below zero.
-        missing: for NaN.
-        toward_zero: -0.5 is category 0, as a cast to int has it; else it is below zero.
+        toward_zero: -0.5 is category 0, as a cast to int has it; else it is one of the others.
     """
 
-    features: tuple[int, ...]
-    sizes: tuple[int, ...]
-    table: tuple[float, ...]
-    other: float
-    missing: float
+    feature: int
+    size: int
     toward_zero: bool = False
+
+    @property
+    def options(self) -> int:
+        return self.size + 2
+
+
+@dataclass(frozen=True)
+class Above:
+    """Whether a feature is above a border, as a digit; `missing` is what NaN counts as."""
+
+    feature: int
+    border: float
+    missing: bool
+
+    @property
+    def options(self) -> int:
+        return 2
+
+
+Digit: TypeAlias = Category | Above
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What a table says; its place is the number that the digits make, the last running fastest."""
+
+    digits: tuple[Digit, ...]
+    table: tuple[float, ...]
 
 
 Column: TypeAlias = ZeroAsMissing | Lookup
@@ -156,7 +179,9 @@ class Linear:
 class Step:
     """One operator on the way from scores to answers; `value` is its second operand, where it has one."""
 
-    op: Literal["Mul", "Sigmoid", "Softmax", "Exp", "Softplus", "SignedSquare", "Positive"]
+    op: Literal[
+        "Mul", "Sigmoid", "Softmax", "Exp", "Softplus", "SignedSquare", "Positive", "Variance"
+    ]
     value: float | None = None
 
 

@@ -6,7 +6,15 @@ from __future__ import annotations
 import numpy as np
 
 from sardonyx.convert.trees.conversion import InputType
-from sardonyx.convert.trees.forest import LEAF, Array, Ensemble, Lookup, ZeroAsMissing
+from sardonyx.convert.trees.forest import (
+    LEAF,
+    Above,
+    Array,
+    Category,
+    Ensemble,
+    Lookup,
+    ZeroAsMissing,
+)
 
 __all__ = ["probe_rows", "score_rounding"]
 
@@ -83,10 +91,16 @@ def _thresholds(ensemble: Ensemble) -> dict[int, Array]:
             if number >= ensemble.features:
                 column = ensemble.columns[number - ensemble.features]
                 if not isinstance(column, ZeroAsMissing):
+                    for feature, border in _borders(column):
+                        found.setdefault(feature, []).append(np.array([border]))
                     continue
                 feature = column.feature
             found.setdefault(feature, []).append(tree.threshold[inner & (tree.column == number)])
     return {feature: np.concatenate(parts) for feature, parts in found.items()}
+
+
+def _borders(lookup: Lookup) -> list[tuple[int, float]]:
+    return [(digit.feature, digit.border) for digit in lookup.digits if isinstance(digit, Above)]
 
 
 def _categories(ensemble: Ensemble) -> dict[int, int]:
@@ -94,8 +108,9 @@ def _categories(ensemble: Ensemble) -> dict[int, int]:
     found: dict[int, int] = {}
     for column in ensemble.columns:
         if isinstance(column, Lookup):
-            for feature, size in zip(column.features, column.sizes, strict=True):
-                found[feature] = max(found.get(feature, 0), size)
+            for digit in column.digits:
+                if isinstance(digit, Category):
+                    found[digit.feature] = max(found.get(digit.feature, 0), digit.size)
     return found
 
 

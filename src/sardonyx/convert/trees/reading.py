@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.convert.trees.forest import Array, Column, Label, Lookup
+from sardonyx.convert.trees.forest import Array, Category, Column, Label, Lookup
 from sardonyx.errors import ConvertError, InputError, MissingExtraError
 
 __all__ = ["ColumnBook", "class_labels", "file_of", "library", "quietly", "two_axes"]
@@ -67,13 +67,12 @@ class ColumnBook:
         toward_zero: bool = False,
     ) -> int:
         """The column that is 1 where the feature is one of these categories, and 0 elsewhere."""
-        table = np.zeros(max(codes, default=-1) + 1)
+        size = max(codes, default=-1) + 1
+        table = np.zeros(size + 2)
         table[list(codes)] = 1
-        return self.number(
-            Lookup(
-                (feature,), (len(table),), tuple(table.tolist()), 0.0, float(missing), toward_zero
-            )
-        )
+        table[-1] = missing
+        digit = Category(feature, size, toward_zero)
+        return self.number(Lookup((digit,), tuple(table.tolist())))
 
 
 def class_labels(classes: Any, count: int, where: str) -> tuple[Label, ...]:

@@ -23,7 +23,10 @@ import onnx_ir as ir
 from sardonyx.convert.trees.forest import (
     BELOW,
     LEAF,
+    Above,
     Array,
+    Category,
+    Digit,
     Ensemble,
     Label,
     Lookup,
@@ -131,10 +134,10 @@ class Draft:
     def columns(self, features: ir.Value) -> ir.Value:
         """The features, and beside them the prepared columns; `self.place` says where each stands."""
         pieces, place = [features], self.ensemble.features
-        groups: dict[tuple[object, ...], list[int]] = {}
+        groups: dict[object, list[int]] = {}
         for number, column in enumerate(self.ensemble.columns):
-            # Lookups of the same category are answered by one Gather.
-            key = (column.features, column.toward_zero) if isinstance(column, Lookup) else (number,)
+            # Lookups of the same digits are answered by one Gather.
+            key = _question(column) if isinstance(column, Lookup) else number
             groups.setdefault(key, []).append(number)
         for numbers in groups.values():
             for number in numbers:
@@ -165,51 +168,39 @@ class Draft:
         return self.add("Where", zero, self.number(np.nan, self.real), value)
 
     def looked_up(self, features: ir.Value, lookups: list[Lookup]) -> ir.Value:
-        """(rows, lookups): every category's row of a table; the last two rows are for other and missing ones."""
-        sizes = tuple(np.max([each.sizes for each in lookups], axis=0).tolist())
-        total = int(np.prod(sizes))
-        number, known, missing = self.category(features, lookups[0], sizes)
-        rest = self.add(
-            "Where", missing, self.number(total + 1, self.real), self.number(total, self.real)
-        )
-        row = self.cast(self.add("Where", known, number, rest), ir.DataType.INT64)
-        flat = self.add("Reshape", row, self.constant(np.array([-1], np.int64), "shape"))
-        table = np.empty((total + 2, len(lookups)), self.real)
-        for column, each in enumerate(lookups):
-            known_part = np.full(sizes, each.other)
-            known_part[tuple(slice(size) for size in each.sizes)] = np.reshape(
-                each.table, each.sizes
-            )
-            table[:, column] = [*known_part.reshape(-1), each.other, each.missing]
-        return self.add("Gather", self.constant(table, "table"), flat, attributes={"axis": 0})
+        """(rows, lookups): for every row, what each table says."""
+        widest = max(lookups, key=lambda each: len(each.table))
+        number: ir.Value | None = None
+        for digit in widest.digits:
+            value = self.digit(self.feature(features, digit.feature), digit)
+            if number is not None:
+                times = self.constant(np.array(digit.options, np.int64), "options")
+                value = self.add("Add", self.add("Mul", number, times), value)
+            number = value
+        assert number is not None
+        flat = self.add("Reshape", number, self.constant(np.array([-1], np.int64), "shape"))
+        tables = [_widened(each.table, len(widest.table)) for each in lookups]
+        table = self.constant(np.stack(tables, axis=1).astype(self.real), "table")
+        return self.add("Gather", table, flat, attributes={"axis": 0})
 
-    def category(
-        self, features: ir.Value, lookup: Lookup, sizes: tuple[int, ...]
-    ) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The number of the category, whether it is known, and whether a part of it is missing."""
-        zero = self.number(0.0, self.real)
-        found: tuple[ir.Value, ir.Value, ir.Value] | None = None
-        for feature, size in zip(lookup.features, sizes, strict=True):
-            value = self.feature(features, feature)
-            missing = self.add("IsNaN", value)
-            whole = self.add("Floor", value)
-            if lookup.toward_zero:
-                negative = self.add("Less", value, zero)
-                whole = self.add("Where", negative, self.add("Ceil", value), whole)
-            # Comparisons with NaN are false, so that a missing category is not known.
-            known = self.add(
-                "And",
-                self.add("GreaterOrEqual", whole, zero),
-                self.add("Less", whole, self.number(size, self.real)),
+    def digit(self, value: ir.Value, digit: Digit) -> ir.Value:
+        missing = self.add("IsNaN", value)
+        if isinstance(digit, Above):
+            above = self.add("Greater", value, self.number(digit.border, self.real))
+            return self.cast(
+                self.add("Or", above, missing) if digit.missing else above, ir.DataType.INT64
             )
-            if found is not None:
-                number = self.add("Mul", found[0], self.number(size, self.real))
-                whole = self.add("Add", number, whole)
-                known = self.add("And", found[1], known)
-                missing = self.add("Or", found[2], missing)
-            found = whole, known, missing
-        assert found is not None
-        return found
+        zero, size = self.number(0.0, self.real), self.number(digit.size, self.real)
+        whole = self.add("Floor", value)
+        if digit.toward_zero:
+            negative = self.add("Less", value, zero)
+            whole = self.add("Where", negative, self.add("Ceil", value), whole)
+        # Comparisons with NaN are false, so that a missing category is not known.
+        low, high = self.add("GreaterOrEqual", whole, zero), self.add("Less", whole, size)
+        rest = self.add("Where", missing, self.number(digit.size + 1, self.real), size)
+        return self.cast(
+            self.add("Where", self.add("And", low, high), whole, rest), ir.DataType.INT64
+        )
 
     # Scores
 
@@ -349,6 +340,20 @@ class Draft:
         return value
 
 
+def _question(lookup: Lookup) -> object:
+    """What lookups that share a Gather have in common; a table of one category can be widened."""
+    first = lookup.digits[0]
+    if len(lookup.digits) == 1 and isinstance(first, Category):
+        return first.feature, first.toward_zero
+    return lookup.digits
+
+
+def _widened(table: tuple[float, ...], length: int) -> Array:
+    """More categories, all of them others; the last two entries stay the last."""
+    extra = [table[-2]] * (length - len(table))
+    return np.array([*table[:-2], *extra, *table[-2:]])
+
+
 def _plain(draft: Draft, value: ir.Value, step: Step) -> ir.Value:
     if step.value is None:
         return draft.add(step.op, value)
@@ -368,6 +373,13 @@ def _positive(draft: Draft, value: ir.Value, step: Step) -> ir.Value:
     return draft.cast(above, ir.DataType.FLOAT)
 
 
+def _variance(draft: Draft, value: ir.Value, step: Step) -> ir.Value:
+    """Mean and logarithm of the standard deviation become mean and variance."""
+    mean, spread = (draft.feature(value, column) for column in (0, 1))
+    twice = draft.add("Mul", spread, draft.number(2.0, np.dtype(np.float32)))
+    return draft.add("Concat", mean, draft.add("Exp", twice), attributes={"axis": 1})
+
+
 STEPS: Mapping[str, Callable[[Draft, ir.Value, Step], ir.Value]] = {
     "Mul": _plain,
     "Sigmoid": _plain,
@@ -376,4 +388,5 @@ STEPS: Mapping[str, Callable[[Draft, ir.Value, Step], ir.Value]] = {
     "Softmax": _softmax,
     "SignedSquare": _signed_square,
     "Positive": _positive,
+    "Variance": _variance,
 }

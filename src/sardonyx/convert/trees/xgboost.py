@@ -38,11 +38,7 @@ __all__ = ["convert_xgboost", "read_json"]
 
 WHERE = "xgboost"
 
-_LOGISTIC = (
-    "binary:logistic",
-    "reg:logistic",
-    "binary:logitraw",
-)  # the base score is a probability
+_LOGISTIC = ("binary:logistic", "reg:logistic")
 _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 _RAW = (
     *("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror"),
@@ -216,7 +212,7 @@ def read_json(
             features=features,
             trees=(),
             scores=scores,
-            base=base + weights[-1],
+            base=base[0] + weights[-1],  # gblinear takes the first base score for all
             head=head,
             real="float32",
             linear=Linear(weights[:-1]),
