@@ -70,7 +70,7 @@ def _numbers(
 ) -> Array:
     with np.errstate(over="ignore"):
         at = np.unique(thresholds.astype(dtype))
-    at = at[np.isfinite(at)]
+    at = at[np.isfinite(at) & (np.abs(at) < np.finfo(np.float32).max)]
     beside = [np.nextafter(at, dtype.type(end)) for end in (-np.inf, np.inf)]
     spread = float(np.ptp(at)) if len(at) else 1.0
     middle = float(np.median(at)) if len(at) else 0.0

@@ -1,0 +1,151 @@
+"""CatBoost's splits: a border of a number, or what the library says of categories.
+
+CatBoost splits by statistics of categories, and of their combinations with other features. What such a split says
+depends on a handful of things alone: which category each of its features has, and which side of a border each of its
+numbers is on. So all their combinations are put to the library, and the leaves that they reach tell what it said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sardonyx.convert.trees.categories import WHERE, Categories
+from sardonyx.convert.trees.forest import Above, Array, Category, Digit, Lookup
+from sardonyx.convert.trees.reading import ColumnBook, quietly
+from sardonyx.errors import ConvertError
+
+__all__ = ["Splits"]
+
+MOST_COMBINATIONS = 1 << 18
+
+Place: TypeAlias = tuple[int, int]  # tree, bit of its leaves' numbers
+
+
+class Splits:
+    """Splits as tests of one column against one threshold."""
+
+    def __init__(
+        self,
+        known: Categories,
+        book: ColumnBook,
+        info: Mapping[str, Any],
+        oracle: Any = None,
+    ) -> None:
+        self.known, self.book, self.oracle = known, book, oracle
+        self.floats = {
+            feature["feature_index"]: feature for feature in info.get("float_features") or ()
+        }
+        self.flat = {
+            feature["feature_index"]: int(feature["flat_feature_index"])
+            for feature in info.get("categorical_features") or ()
+        }
+        self.statistics = info.get("ctrs") or ()
+        self.before = sum(len(feature["borders"]) for feature in self.floats.values())
+        self.before += sum(
+            len(feature.get("values") or ()) for feature in info.get("categorical_features") or ()
+        )
+        self._leaves: dict[tuple[Digit, ...], Array] = {}
+        self._columns: dict[str, int] = {}
+
+    def test(self, split: Mapping[str, Any], place: Place | None) -> tuple[int, float, bool]:
+        """Column, threshold, and whether NaN is at most the threshold; `place` is where the split stands."""
+        if split["split_type"] == "FloatFeature":
+            feature = self.floats[split["float_feature_index"]]
+            below = feature["nan_value_treatment"] != "AsTrue"
+            return int(feature["flat_feature_index"]), float(split["border"]), below
+        key = json.dumps({k: v for k, v in split.items() if k != "split_index"}, sort_keys=True)
+        if split["split_type"] == "OnlineCtr":
+            key = str(split["split_index"])
+        if key not in self._columns:
+            self._columns[key] = self._asked(split, place)
+        return self._columns[key], 0.5, True
+
+    def _asked(self, split: Mapping[str, Any], place: Place | None) -> int:
+        digits = self._digits(split)
+        if place is None or self.oracle is None:
+            raise ConvertError(
+                "its trees are not symmetric and split by categories.",
+                where=WHERE,
+                hint='Train it with grow_policy="SymmetricTree", or on categories as plain numbers.',
+            )
+        tree, bit = place
+        said = (self._ask(digits)[:, tree] >> bit) & 1
+        return self.book.number(Lookup(digits, tuple(said.astype(float).tolist())))
+
+    def _digits(self, split: Mapping[str, Any]) -> tuple[Digit, ...]:
+        """Everything that the split depends on."""
+        if split["split_type"] == "OneHotFeature":
+            return (self._category(split["cat_feature_index"]),)
+        if split["split_type"] != "OnlineCtr":
+            raise ConvertError(
+                f"splits of type {split['split_type']!r:.80} are not known.",
+                where=WHERE,
+                value=split["split_type"],
+                hint="This version reads the splits of CatBoost 1.2.",
+            )
+        found: dict[Digit, None] = {}
+        for element in self._elements(split):
+            if element["combination_element"] == "float_feature":
+                feature = self.floats[element["float_feature_index"]]
+                treatment = feature["nan_value_treatment"] == "AsTrue"
+                column = int(feature["flat_feature_index"])
+                found[Above(column, float(element["border"]), treatment)] = None
+            else:
+                found[self._category(element["cat_feature_index"])] = None
+        digits = tuple(sorted(found, key=lambda digit: (digit.feature, digit.options)))
+        count = int(np.prod([float(digit.options) for digit in digits]))
+        if count > MOST_COMBINATIONS:
+            raise ConvertError(
+                f"a split combines categories in {count} ways, more than {MOST_COMBINATIONS}.",
+                where=WHERE,
+                value=count,
+                limit=MOST_COMBINATIONS,
+                hint="List the columns' categories with categories={…}, or train with max_ctr_complexity=1.",
+            )
+        return digits
+
+    def _elements(self, split: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """What the statistic of a split is over: splits are numbered float, one-hot, statistic by statistic."""
+        first = self.before
+        for statistic in self.statistics:
+            first += len(statistic["borders"])
+            if split["split_index"] < first:
+                elements: Sequence[Mapping[str, Any]] = statistic["elements"]
+                return elements
+        raise ConvertError(
+            f"split {split['split_index']} is of no statistic of categories.",
+            where=WHERE,
+            value=split["split_index"],
+            hint="This version reads the models of CatBoost 1.2.",
+        )
+
+    def _category(self, index: int) -> Category:
+        column = self.flat[index]
+        return Category(column, len(self.known.known[column]))
+
+    def _ask(self, digits: tuple[Digit, ...]) -> Array:
+        """The leaf in every tree for all values of the digits, (combinations, trees)."""
+        if digits not in self._leaves:
+            options = [_values(digit) for digit in digits]
+            combined = np.array(list(itertools.product(*options)), np.float32)
+            rows = np.zeros((len(combined), self.known.features), np.float32)
+            for column in self.known.known:
+                rows[:, column] = np.nan
+            for place, digit in enumerate(digits):
+                rows[:, digit.feature] = combined[:, place]
+            data = self.known.table(rows)
+            self._leaves[digits] = np.asarray(quietly(lambda: self.oracle.calc_leaf_indexes(data)))
+        return self._leaves[digits]
+
+
+def _values(digit: Digit) -> list[float]:
+    """A value of the feature for each of the digit's options."""
+    if isinstance(digit, Above):
+        border = np.float32(digit.border)
+        return [float(border), float(np.nextafter(border, np.float32(np.inf)))]
+    return [*map(float, range(digit.size)), -1.0, float("nan")]
