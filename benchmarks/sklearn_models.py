@@ -2,7 +2,7 @@
 
     python -m benchmarks.sklearn_models                  all of them, into build/sklearn; what is there stays
 
-`pip install 'sardonyx[trees]'` brings what it needs. The data are random, from a seed.
+`pip install 'sardonyx[forests]'` brings what it needs. The data are random, from a seed.
 """
 
 from __future__ import annotations

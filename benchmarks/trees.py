@@ -3,7 +3,7 @@
     >>> path = build("random_forest")
     >>> session.run(None, example_inputs(rows=10_000))
 
-They need what only they need: pip install -e '.[trees]'
+They need what only they need: pip install -e '.[forests]'
 """
 
 from __future__ import annotations
