@@ -27,7 +27,7 @@ def plain_fake_quantization(model: Any) -> Iterator[None]:
     Raises:
         ConvertError: one still observes, so that its scales change with every call.
     """
-    changed = [module for module in modules_of(model) if _is_fake_quantize(module)]
+    changed: list[Any] = [module for module in modules_of(model) if _is_fake_quantize(module)]
     try:
         for module in changed:
             if bool(module.observer_enabled[0]):
