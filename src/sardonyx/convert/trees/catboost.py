@@ -28,7 +28,6 @@ from sardonyx.convert.trees.reading import (
     file_of,
     library,
     quietly,
-    two_axes,
 )
 from sardonyx.convert.trees.splits import Splits
 from sardonyx.convert.trees.writing import write
@@ -74,7 +73,7 @@ def convert_catboost(
     def answer(rows: Array) -> list[Array]:
         data = known.table(rows)
         if kind == "values":
-            return [two_axes(quietly(lambda: model.predict(data)))]
+            return [np.asarray(quietly(lambda: model.predict(data)))]
         # Of any class, a model can be asked as a CatBoost.
         label = np.asarray(quietly(lambda: cb.CatBoost.predict(model, data, "Class")))
         scores = np.asarray(quietly(lambda: cb.CatBoost.predict(model, data, "Probability")))

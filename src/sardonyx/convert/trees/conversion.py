@@ -20,7 +20,7 @@ class TreeConversion:
     """A converted model that nobody has checked yet.
 
     Attributes:
-        model: standard ONNX, with one input `x` (rows, features).
+        model: standard ONNX, with one input `X` (batch, features).
         answer: what the library answers to the same rows, in the order of the model's outputs.
         ensemble: what was read, to look for rows that are hard to get right.
         notes: what the user should know.

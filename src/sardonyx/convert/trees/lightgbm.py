@@ -82,9 +82,10 @@ def convert_lightgbm(model: Any, *, input_type: InputType = "float32") -> TreeCo
     kind = ensemble.head.kind
 
     def answer(rows: Array) -> list[Array]:
-        values = two_axes(quietly(lambda: booster.predict(rows)))
+        found = np.asarray(quietly(lambda: booster.predict(rows)))
         if kind == "values":
-            return [values]
+            return [found]
+        values = two_axes(found)
         if kind == "binary":
             values = np.hstack([1 - values, values])
         if wrapper is not None:

@@ -1,12 +1,12 @@
 """An ensemble as ONNX that every runtime has: TreeEnsembleRegressor of ai.onnx.ml 3, and plain operators around it.
 
-    x (rows, features) ─► [prepared columns] ─► TreeEnsembleRegressor ─► scores ─► steps ─► outputs
+    X (batch, features) ─► [prepared columns] ─► TreeEnsembleRegressor ─► scores ─► steps ─► outputs
 
 | head | outputs |
 |---|---|
-| values | `prediction` float32 (rows, scores) |
-| binary, classes | `label` int64 or string (rows,), `probabilities` float32 (rows, classes) |
-| flags | `label` int64 (rows, scores), `probabilities` float32 (rows, scores) |
+| values | `prediction` float32 (batch, scores), or (batch,) of one score |
+| binary, classes | `label` int64 or string (batch,), `probabilities` float32 (batch, classes) |
+| flags | `label` int64 (batch, scores), `probabilities` float32 (batch, scores) |
 
 Labels are found by plain operators: runtimes disagree on what TreeEnsembleClassifier says of two classes. Where the
 library adds in doubles, so do the trees, and a score is the library's own, rounded once to float32.
@@ -44,7 +44,7 @@ _TYPES = {"float32": ir.DataType.FLOAT, "float64": ir.DataType.DOUBLE}
 
 
 def write(ensemble: Ensemble, input_type: Literal["float32", "float64"] = "float32") -> ir.Model:
-    """The model; its input `x` is (rows, features) of `input_type`."""
+    """The model; its input `X` is (batch, features) of `input_type`."""
     draft = Draft(ensemble, input_type)
     outputs = draft.outputs(draft.scores())
     graph = ir.Graph(
@@ -79,7 +79,7 @@ class Draft:
         self.real = np.dtype(ensemble.real)
         self.input_type = np.dtype(input_type)
         self.place = np.arange(ensemble.features + len(ensemble.columns))
-        self.x = ir.val("x", _TYPES[input_type], ["rows", ensemble.features])
+        self.x = ir.val("X", _TYPES[input_type], ["batch", ensemble.features])
 
     def add(
         self,
@@ -301,7 +301,10 @@ class Draft:
         for step in head.steps:
             values = STEPS[step.op](self, values, step)
         if head.kind == "values":
-            return [self.named(values, "prediction", ir.DataType.FLOAT, self.ensemble.scores)]
+            width = self.ensemble.scores if self.ensemble.scores > 1 else None
+            if width is None:
+                values = self.add("Reshape", values, self.constant(np.array([-1]), "shape"))
+            return [self.named(values, "prediction", ir.DataType.FLOAT, width)]
         if head.kind == "classes":
             best = self.add("ArgMax", scores, attributes={"axis": 1, "keepdims": 0})
             label = self.label(best, head.labels)
@@ -336,7 +339,7 @@ class Draft:
     ) -> ir.Value:
         value.name = name
         value.type = ir.TensorType(dtype)
-        value.shape = ir.Shape(["rows"] if width is None else ["rows", width])
+        value.shape = ir.Shape(["batch"] if width is None else ["batch", width])
         return value
 
 

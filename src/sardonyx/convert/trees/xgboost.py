@@ -92,7 +92,7 @@ def convert_xgboost(model: Any, *, input_type: InputType = "float32") -> TreeCon
         else:
             table = xgb.DMatrix(rows, missing=missing, feature_types=booster.feature_types)
             found = booster.predict(table, output_margin=margin, validate_features=False)
-        return two_axes(found)
+        return np.asarray(found)
 
     def answer(rows: Array) -> list[Array]:
         if kind == "values":
@@ -101,7 +101,7 @@ def convert_xgboost(model: Any, *, input_type: InputType = "float32") -> TreeCon
             label = quietly(lambda: wrapper.predict(rows, validate_features=False))
             scores = quietly(lambda: wrapper.predict_proba(rows, validate_features=False))
             return [np.asarray(label).astype(np.int64), np.asarray(scores)]
-        values = quietly(lambda: predict(rows))
+        values = two_axes(quietly(lambda: predict(rows)))
         if kind == "classes" and values.shape[1] == 1:  # multi:softmax answers labels alone
             margin = quietly(lambda: predict(rows, margin=True))
             powers = np.exp(margin - margin.max(axis=1, keepdims=True))
