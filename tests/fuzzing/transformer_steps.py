@@ -62,4 +62,58 @@ def image_norm(make: Maker, x: str, shape: Shape) -> None:
         make.call("Add", [y, make.floats(1, channels, 1, 1)], shape)
 
 
-STEPS: tuple[Step, ...] = (rms_norm, image_norm)
+def rotary(make: Maker, x: str, shape: Shape) -> None:
+    """Pairs of columns turned, all of them or the first ones, heads first or tokens first."""
+    if len(shape) != 4 or 0 in shape or shape[3] < 2:
+        return
+    half, rest = shape[3] // 2, shape[3] % 2
+    turned, whole = (*shape[:3], 2 * half), shape
+    x, kept = _cut(make, x, shape, [2 * half, 1]) if rest else (x, None)
+    angles = (make.pick(1, shape[0]), *make.pick((1, shape[2]), (shape[1], 1)), half)
+    table = make.constant(make.random.normal(size=angles).astype(np.float32))
+    paired = make.chance(0.5)
+    if paired:
+        spread = (
+            make.call("Unsqueeze", [table, make.ints(-1)], (*angles, 1)) if make.opset >= 13 else ""
+        )
+        if not spread:
+            spread = make.call("Unsqueeze", [table], (*angles, 1), axes=[4])
+        spread = make.call("Expand", [spread, make.ints(1, 1, 1, 1, 2)], (*angles, 2))
+        wide = make.call("Reshape", [spread, make.ints(*angles[:3], -1)], (*angles[:3], 2 * half))
+    else:
+        wide = make.call("Concat", [table, table], (*angles[:3], 2 * half), axis=3)
+    cosine, sine = (make.call(op, [wide], (*angles[:3], 2 * half)) for op in ("Cos", "Sin"))
+    swapped = _swapped(make, x, turned, paired)
+    parts = [
+        make.call("Mul", [x, cosine], turned),
+        make.call("Mul", [swapped, make.pick(sine, sine, sine, cosine)], turned),
+    ]
+    y = make.call("Add", parts if make.chance(0.5) else parts[::-1], turned)
+    if kept is not None:
+        make.call("Concat", [y, kept], whole, axis=3)
+
+
+def _cut(make: Maker, x: str, shape: Shape, sizes: list[int]) -> tuple[str, str]:
+    """The first columns and the others."""
+    last, cut = make.ints(3), make.ints(sizes[0])
+    first = make.call("Slice", [x, make.ints(0), cut, last], (*shape[:3], sizes[0]))
+    return first, make.call("Slice", [x, cut, make.ints(2**31), last], (*shape[:3], sizes[1]))
+
+
+def _swapped(make: Maker, x: str, shape: Shape, paired: bool) -> str:
+    """(-b, a) for the pairs (a, b) of columns, which are halves or neighbours."""
+    half = (*shape[:3], shape[3] // 2)
+    if not paired:
+        a, b = _cut(make, x, shape, [half[3], half[3]])
+        return make.call("Concat", [make.call("Neg", [b], half), a], shape, axis=3)
+    far, last, step = make.ints(2**31), make.ints(3), make.ints(2)
+    a, b = (make.call("Slice", [x, make.ints(n), far, last, step], half) for n in (0, 1))
+    parts = [
+        make.call("Reshape", [one, make.ints(0, 0, 0, -1, 1)], (*half, 1))
+        for one in (make.call("Neg", [b], half), a)
+    ]
+    pairs = make.call("Concat", parts, (*half, 2), axis=4)
+    return make.call("Reshape", [pairs, make.ints(0, 0, 0, -1)], shape)
+
+
+STEPS: tuple[Step, ...] = (rms_norm, image_norm, rotary, rotary)

@@ -43,6 +43,7 @@ from sardonyx.passes.rules import (
     qdq,
     recurrent,
     reshapes,
+    rotary,
     scaled_products,
     slices,
     softmax,
@@ -111,7 +112,10 @@ _MERGE: tuple[Step, ...] = (
     Rules("chains", (*chains.RULES, *scaled_products.RULES)),
 )
 
-_NEWER: tuple[Step, ...] = (Rules("attention", attention.RULES),)
+_NEWER: tuple[Step, ...] = (
+    Rules("rotary", rotary.RULES),
+    Rules("attention", attention.RULES),
+)
 
 LEVELS: Mapping[int, tuple[Step, ...]] = {
     0: (),
