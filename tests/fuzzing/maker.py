@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["Maker", "Step"]
+__all__ = ["Maker", "Step", "of_rank"]
 
-OPSETS = (11, 13, 17, 18, 20, 21, 23)
+OPSETS = (11, 13, 17, 18, 21, 23, 24)
 
 
 class Maker:
@@ -68,6 +68,15 @@ class Maker:
         found = [v for v in self.values[-8:] if rank is None or len(v[1]) == rank]
         return found[int(self.random.integers(len(found)))] if found else None
 
+    def seen_as(self, x: str, shape: tuple[int, ...], rank: int) -> tuple[str, tuple[int, ...]]:
+        """The same elements with so many axes."""
+        if len(shape) == rank or 0 in shape:
+            return x, shape
+        cut = max(0, len(shape) - rank + 1)
+        merged = (int(np.prod(shape[:cut])), *shape[cut:]) if cut > 1 else shape
+        target = (*[1] * (rank - len(merged)), *merged)
+        return self.call("Reshape", [x, self.ints(*target)], target), target
+
     # Reading a shape at run time, as exporters do
 
     def size_of(self, value: str, axis: int) -> str:
@@ -101,9 +110,23 @@ class Maker:
             self.constants,
         )
         opsets = [helper.make_opsetid("", self.opset)]
+        if self.functions:
+            opsets.append(helper.make_opsetid("own", 1))
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=8, functions=self.functions
         )
+
+
+def of_rank(rank: int) -> Callable[[Step], Step]:
+    """A step that needs a value of so many axes: any other one is reshaped for it."""
+
+    def wrapped(step: Step) -> Step:
+        def at(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+            step(make, *make.seen_as(x, shape, rank))
+
+        return at
+
+    return wrapped
 
 
 Step: TypeAlias = Callable[

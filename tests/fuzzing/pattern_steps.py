@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
-from tests.fuzzing.maker import Maker, Step
+from onnx import TensorProto, helper
+from tests.fuzzing.maker import Maker, Step, of_rank
 
 __all__ = ["STEPS"]
 
@@ -46,6 +46,66 @@ def hard_swish(make: Maker, x: str, shape: tuple[int, ...]) -> None:
         make.call("Mul", [x, make.call("Div", [gate, number(6.0)], shape)], shape)
 
 
+def quantized_views(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Views before a value is quantized and after it is dequantized, and several that are put together."""
+    if not shape or 0 in shape or make.opset < 13:
+        return
+    scale = make.constant(np.array(make.pick(0.1, 0.02), dtype=np.float32))
+    zero = make.constant(np.array(make.pick(0, 7), dtype=np.uint8))
+    if make.chance(0.5):
+        shape = (int(np.prod(shape)),)
+        x = make.call("Reshape", [x, make.ints(-1)], shape)
+    parts = []
+    for index in range(make.pick(1, 2)):
+        x = make.call("Neg", [x], shape) if index else x
+        steps = make.name()
+        make.nodes.append(helper.make_node("QuantizeLinear", [x, scale, zero], [steps]))
+        parts.append(make.call("DequantizeLinear", [steps, scale, zero], shape))
+    if len(parts) > 1:
+        shape = (2 * shape[0], *shape[1:])
+        parts = [make.call("Concat", parts, shape, axis=0)]
+    kind = make.pick("flat", "turned", "half")
+    if kind == "flat":
+        make.call("Reshape", [parts[0], make.ints(1, -1)], (1, int(np.prod(shape))))
+    elif kind == "turned":
+        make.call("Transpose", parts, shape[::-1])
+    else:
+        ends = [make.ints(0), make.ints(1), make.ints(0)]
+        make.call("Slice", [*parts, *ends], (1, *shape[1:]))
+
+
+def gated(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Swish, Mish and Softplus written out."""
+    kind = make.pick("swish", "mish", "softplus")
+    if kind == "swish":
+        gate = make.call("Sigmoid", [x], shape)
+    elif kind == "mish":
+        gate = make.call("Tanh", [make.call("Softplus", [x], shape)], shape)
+    else:
+        x = make.call("Tanh", [x], shape) if make.chance(0.7) else x
+        one = make.constant(np.array(1, dtype=np.float32))
+        more = make.call("Add", [make.call("Exp", [x], shape), one], shape)
+        make.call("Log", [more], shape)
+        return
+    make.call("Mul", [x, gate] if make.chance(0.5) else [gate, x], shape)
+
+
+def normalised_in_float32(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """A normalisation of float16 between casts."""
+    if not shape or 0 in shape or make.opset < 23:
+        return
+    names = [make.name() for _ in range(4)]
+    one = make.constant(np.ones(shape[-1], dtype=np.float32))
+    for op, source, target, extra in (
+        ("Cast", [x], names[0], {"to": TensorProto.FLOAT16}),
+        ("Cast", [names[0]], names[1], {"to": TensorProto.FLOAT}),
+        (make.pick("RMSNormalization", "LayerNormalization"), [names[1], one], names[2], {}),
+        ("Cast", [names[2]], names[3], {"to": TensorProto.FLOAT16}),
+    ):
+        make.nodes.append(helper.make_node(op, source, [target], **extra))
+    make.call("Cast", [names[3]], shape, to=TensorProto.FLOAT)
+
+
 def softmax_written_out(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     if not shape or 0 in shape:
         return
@@ -66,6 +126,7 @@ def softmax_written_out(make: Maker, x: str, shape: tuple[int, ...]) -> None:
         make.call("Sub", [less, make.call("Log", [total], narrow)], shape)
 
 
+@of_rank(4)
 def attention(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     if len(shape) != 4 or 0 in shape:
         return
@@ -185,5 +246,6 @@ def quantized(make: Maker, x: str, shape: tuple[int, ...]) -> None:
 STEPS: tuple[Step, ...] = (
     *(gelu, layer_norm, hard_swish, softmax_written_out, attention, attention),
     *(scale_shift, scale_shift, reduce_twice),
-    *(between_transposes, between_transposes, quantized),
+    *(between_transposes, between_transposes, quantized, quantized_views),
+    *(gated, gated, normalised_in_float32),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzzing.maker import Maker, Step
+from tests.fuzzing.maker import Maker, Step, of_rank
 
 __all__ = ["STEPS"]
 
@@ -19,8 +19,9 @@ def product(make: Maker, x: str, shape: tuple[int, ...]) -> None:
         make.call("Add", pair, (*shape[:-1], outer))
 
 
+@of_rank(2)
 def gemm(make: Maker, x: str, shape: tuple[int, ...]) -> None:
-    if len(shape) != 2:
+    if 0 in shape:
         return
     outer = make.pick(1, 4)
     side = make.pick(0, 1)
@@ -35,8 +36,9 @@ def gemm(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call("Gemm", [value, weight, *bias], (shape[0], outer), **flags, **extra)
 
 
+@of_rank(4)
 def convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
-    if len(shape) != 4 or min(shape) < 1:
+    if 0 in shape:
         return
     n, c, h, w = shape
     out = make.pick(1, 2, 4)
@@ -91,8 +93,9 @@ def two_products(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call(make.pick("Mul", "Div"), [x, make.floats(*make.pick((), (shape[-1],)))], shape)
 
 
+@of_rank(4)
 def before_convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
-    if len(shape) != 4 or min(shape) < 1:
+    if 0 in shape:
         return
     n, c, h, w = shape
     if make.chance(0.5):
@@ -106,7 +109,31 @@ def before_convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call("Conv", [x, make.floats(2, c, 1, 1)], target, pads=[pad] * 4)
 
 
+@of_rank(4)
+def transposed_convolution(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Padding that the convolution cuts off again, or not all of it."""
+    if 0 in shape:
+        return
+    n, c, h, w = shape
+    x = make.call("Pad", [x, make.ints(0, 0, 1, 1, 0, 0, 1, 1)], (n, c, h + 2, w + 2))
+    cut = make.pick(1, 1, 0)
+    target = (n, 2, h + 3 - 2 * cut, w + 3 - 2 * cut)
+    make.call("ConvTranspose", [x, make.floats(c, 2, 2, 2)], target, pads=[cut] * 4)
+
+
+@of_rank(2)
+def normalised_rows(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    if 0 in shape:
+        return
+    target = (shape[0], 3)
+    y = make.call("Gemm", [x, make.floats(shape[1], 3), make.floats(3)], target)
+    variance = make.constant(make.random.uniform(0.1, 2, size=3).astype(np.float32))
+    inputs = [y, make.floats(3), make.floats(3), make.floats(3), variance]
+    make.call("BatchNormalization", inputs, target)
+
+
 STEPS: tuple[Step, ...] = (
     *(product, gemm, convolution, convolution),
-    *(einsum, two_products, before_convolution),
+    *(einsum, two_products, before_convolution, transposed_convolution),
+    *(normalised_rows,),
 )

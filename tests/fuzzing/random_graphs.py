@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper
-from tests.fuzzing import pattern_steps, plain_steps, product_steps, transformer_steps
+from tests.fuzzing import (
+    control_steps,
+    pattern_steps,
+    plain_steps,
+    product_steps,
+    transformer_steps,
+    view_steps,
+)
 from tests.fuzzing.maker import Maker, Step
 
 __all__ = ["random_feeds", "random_model"]
@@ -22,6 +29,8 @@ STEPS: tuple[Step, ...] = (
     *product_steps.STEPS,
     *pattern_steps.STEPS,
     *transformer_steps.STEPS,
+    *view_steps.STEPS,
+    *control_steps.STEPS,
 )
 
 

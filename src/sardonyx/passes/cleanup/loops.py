@@ -7,8 +7,10 @@ takes their nodes away again: what is the same in every run, the number of the t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from sardonyx.ops.facts import as_array
@@ -122,10 +124,20 @@ def _written_out(node: ir.Node, body: ir.Graph, turns: int, draft: Draft) -> Out
         condition, states = outputs[0], outputs[1 : 1 + carried]
         for parts, row in zip(stacked, outputs[1 + carried :], strict=True):
             parts.append(_unsqueezed(row, draft))
-    rows = [_stacked(parts, node.outputs[carried + i], draft) for i, parts in enumerate(stacked)]
-    if any(row is None for row in rows):
-        return Refusal("the shape of what no turn gives is not known")
-    return [*states, *rows]
+    rows = [
+        draft.call("Concat", *parts, axis=0) if turns > 1 else parts[0]
+        for parts in stacked
+        if parts
+    ]
+    if turns:
+        return [*states, *rows]
+    for old, given in zip(node.outputs[carried:], body.outputs[1 + carried :], strict=True):
+        is_read = old.uses() or old.is_graph_output()
+        empty = _no_rows(given) if is_read else None
+        if is_read and empty is None:
+            return Refusal("the body does not declare the shape of what no turn gives")
+        states.append(None if empty is None else draft.tensor(empty, given.dtype))
+    return states
 
 
 def _now(value: ir.Value | None, known: Mapping[ir.Value, ir.Value]) -> ir.Value | None:
@@ -138,15 +150,11 @@ def _unsqueezed(value: ir.Value | None, draft: Draft) -> ir.Value:
     return draft.call("Unsqueeze", value, axes=[0])
 
 
-def _stacked(parts: list[ir.Value | None], output: ir.Value, draft: Draft) -> ir.Value | None:
-    if len(parts) > 1:
-        return draft.call("Concat", *parts, axis=0)
-    if parts:
-        return parts[0]
-    shape, dtype = draft.shape(output), draft.dtype(output)
-    if shape is None or dtype is None or dtype == ir.DataType.STRING:
+def _no_rows(row: ir.Value) -> npt.NDArray[Any] | None:
+    """What is stacked without any turn: of the type and shape that the body declares, as nothing else says it."""
+    if row.shape is None or row.dtype in (None, ir.DataType.STRING):
         return None
-    sizes = [size for size in shape[1:] if isinstance(size, int)]
-    if len(sizes) < len(shape) - 1:
+    sizes = [size for size in row.shape if isinstance(size, int)]
+    if len(sizes) < len(row.shape):
         return None
-    return draft.tensor(np.zeros((0, *sizes), dtype=dtype.numpy()), dtype)
+    return np.zeros((0, *sizes), dtype=row.dtype.numpy())
