@@ -98,22 +98,26 @@ def tensors_of(cache: Any) -> list[torch.Tensor]:
     return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
 
 
-def used_cache(result: Any) -> Cache | None:
+def used_cache(result: Any) -> Any:
     """The cache in what a model returned.
 
     Raises:
-        ConvertError: it holds more than keys and values.
+        ConvertError: it is no cache, or holds more than keys and values.
     """
     cache = getattr(result, "past_key_values", None)
-    if not isinstance(cache, Cache) or not len(cache):
-        return None
+    if not isinstance(cache, Cache):
+        raise _no_cache(type(cache).__name__ if cache is not None else "thing of its own")
     sides: Sequence[Any] = (cache,)
     if isinstance(cache, EncoderDecoderCache):
         sides = (cache.self_attention_cache, cache.cross_attention_cache)
     for layer in (layer for side in sides for layer in side.layers):
         if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer) or layer.keys is None:
-            raise ConvertError(
-                f"the model's state is a {type(layer).__name__}, which is more than keys and values of tokens.",
-                hint='Convert it without a cache: options={"part": "model"}.',
-            )
+            raise _no_cache(type(layer).__name__)
     return cache
+
+
+def _no_cache(what: str) -> ConvertError:
+    return ConvertError(
+        f"the model's state is a {what}, which is more than keys and values of tokens.",
+        hint='Convert it without a cache: options={"part": "model"}.',
+    )

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 import torch
 from transformers import PreTrainedModel
 
-from sardonyx.convert.huggingface.past import used_cache
 from sardonyx.convert.torch.reference import inference
 from sardonyx.errors import ConvertError, InputError
 
 __all__ = ["Kind", "check_model", "kind_of", "parameters_of", "text_config"]
 
+_STATES = ("past_key_values", "cache_params")  # what models call the state that they hand on
 Kind: TypeAlias = Literal["text", "decoder", "encoder-decoder", "vision", "speech", "dual", "other"]
 
 
@@ -74,8 +74,11 @@ def check_model(source: Any) -> PreTrainedModel:
 
 def _keeps_past(model: PreTrainedModel) -> bool:
     takes = parameters_of(model)
-    if "past_key_values" not in takes and "cache_params" not in takes:
+    if not any(name in takes for name in _STATES):
         return False
-    with inference(model), torch.random.fork_rng(devices=[]):
-        result = model(input_ids=torch.ones(1, 2, dtype=torch.long), use_cache=True)
-    return used_cache(result) is not None or getattr(result, "cache_params", None) is not None
+    with inference(model):
+        try:
+            result = model(input_ids=torch.ones(1, 2, dtype=torch.long), use_cache=True)
+        except Exception:  # it needs more than tokens, which its user will give
+            return False
+    return any(getattr(result, name, None) is not None for name in _STATES)
