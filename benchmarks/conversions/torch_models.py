@@ -242,8 +242,9 @@ class PackedLstm(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
-        _, (h, _) = self.rnn(packed)
-        return h[0]
+        states, _ = self.rnn(packed)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
+        return padded
 
 
 class PaddedEncoder(nn.Module):

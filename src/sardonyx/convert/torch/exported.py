@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
+from torch.onnx._internal.exporter import _constants, _ir_passes
 
 from sardonyx.convert.candidate import Feeds
 from sardonyx.convert.request import Dynamic
@@ -49,16 +51,37 @@ def to_onnx(
     """The program as ONNX, in the opset nearest to the one asked for that torch writes."""
     table = dict(recurrent_translations())
     table.update({_operator(name): function for name, function in translations.items()})
-    made = torch.onnx.export(
-        program,
-        (),
-        dynamo=True,
-        opset_version=min(max(opset, _OLDEST), _NEWEST),
-        custom_translation_table=table,
-        verbose=False,
-    )
+    with _one_version_of_bodies():
+        made = torch.onnx.export(
+            program,
+            (),
+            dynamo=True,
+            opset_version=min(max(opset, _OLDEST), _NEWEST),
+            custom_translation_table=table,
+            verbose=False,
+        )
     assert made is not None
     return made.model
+
+
+@contextmanager
+def _one_version_of_bodies() -> Iterator[None]:
+    """Bodies of cond and while_loop are functions of one domain; torch gives it two versions where they nest, and then
+    cannot put them in their places."""
+    passes: Any = _ir_passes
+    add = passes.add_opset_imports
+
+    def add_alike(model: ir.Model) -> None:
+        add(model)
+        for imports in (model.opset_imports, *(f.opset_imports for f in model.functions.values())):
+            if _constants.LOCAL_FUNCTION_DOMAIN in imports:
+                imports[_constants.LOCAL_FUNCTION_DOMAIN] = 1
+
+    passes.add_opset_imports = add_alike
+    try:
+        yield
+    finally:
+        passes.add_opset_imports = add
 
 
 def _operator(name: Any) -> Any:

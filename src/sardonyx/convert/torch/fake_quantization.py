@@ -6,9 +6,8 @@ what is left is to quantize and dequantize.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -35,7 +34,7 @@ def plain_fake_quantization(model: Any) -> Iterator[None]:
                     "the model still observes: a call changes the scales that it quantizes by.",
                     hint="Run model.apply(torch.ao.quantization.disable_observer) first.",
                 )
-            vars(module)["forward"] = partial(_quantize, module)
+            vars(module)["forward"] = _plain(module)
         yield
     finally:
         for module in changed:
@@ -48,14 +47,14 @@ def _is_fake_quantize(module: nn.Module) -> bool:
     return "FakeQuantize" in names and not isinstance(module, torch.jit.ScriptModule)
 
 
-def _quantize(module: Any, x: torch.Tensor) -> torch.Tensor:
+def _plain(module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What the module does in inference. Whether and by what it quantizes is read now: an export sees no values."""
     if not bool(module.fake_quant_enabled[0]):
-        return x
+        return lambda x: x
     limits = module.activation_post_process.quant_min, module.activation_post_process.quant_max
     if module.is_per_channel:
-        return torch.fake_quantize_per_channel_affine(
+        return lambda x: torch.fake_quantize_per_channel_affine(
             x, module.scale, module.zero_point, module.ch_axis, *limits
         )
-    # Numbers, not tensors: scales stand still, and ONNX takes them as constants.
     scale, zero = float(module.scale), int(module.zero_point)
-    return torch.fake_quantize_per_tensor_affine(x, scale, zero, *limits)
+    return lambda x: torch.fake_quantize_per_tensor_affine(x, scale, zero, *limits)

@@ -111,7 +111,7 @@ def by_trace(subject: Subject) -> tuple[ir.Model, list[str]]:
     feeds = _feeds(subject)
     flat = Flat(subject.model, subject.reference.layout)
     recorded, lost = trace(flat, feeds, subject.wanted.inputs)
-    notes = [f"the trace keeps as constant: {text}" for text in lost[:3]]
+    notes = [f"the trace keeps as a constant what Python read at {line}" for line in lost[:5]]
     return export_script(recorded, feeds, subject.wanted), notes
 
 

@@ -16,6 +16,7 @@ from torch.onnx._internal.torchscript_exporter import utils as exporter
 
 from sardonyx.convert.candidate import Feeds
 from sardonyx.convert.torch.arrays import to_tensor
+from sardonyx.convert.torch.failure import is_own_file
 from sardonyx.convert.torch.finish import Wanted
 from sardonyx.model.load import load
 
@@ -27,7 +28,7 @@ _OLDEST, _NEWEST = 9, 20  # opsets that the TorchScript exporter writes
 def trace(flat: nn.Module, feeds: Feeds, names: Sequence[str]) -> tuple[Any, list[str]]:
     """One run of a module, recorded; calls of scripts inside it keep their control flow.
 
-    The second result is what torch warns of: values that became constants of the record.
+    The second result is where torch warns of values that became constants of the record.
     """
     tensors = tuple(to_tensor(feeds[name]) for name in names)
     jit: Any = torch.jit
@@ -36,9 +37,9 @@ def trace(flat: nn.Module, feeds: Feeds, names: Sequence[str]) -> tuple[Any, lis
         # Its own check repeats the run, and says nothing that verification does not.
         traced = jit.trace(flat, tensors, check_trace=False)
     lost = [
-        str(w.message).partition(":")[0]
+        f"{Path(w.filename).name}:{w.lineno}"
         for w in caught
-        if issubclass(w.category, jit.TracerWarning)
+        if issubclass(w.category, jit.TracerWarning) and is_own_file(w.filename)
     ]
     return traced, list(dict.fromkeys(lost))
 

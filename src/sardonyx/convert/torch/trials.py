@@ -11,7 +11,7 @@ import torch
 
 from sardonyx.convert.candidate import Feeds, Trial
 from sardonyx.convert.request import Dynamic
-from sardonyx.convert.torch.branches import Explored, explore
+from sardonyx.convert.torch.branches import Explored, explore, variations
 from sardonyx.convert.torch.dynamic import sizes_of
 from sardonyx.convert.torch.reference import Reference
 from sardonyx.convert.variations import other_sizes, other_values
@@ -47,11 +47,7 @@ def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynami
         trials.append(Trial(what, feeds))
     _refuse_random(reference, examples[0])
     first = examples[0]
-    for _ in range(3):
-        varied = other_values(first, generator)
-        if runs_on(reference, varied):
-            trials.append(Trial("other values", varied))
-            break
+    trials.extend(_other_values(reference, first, generator))
     notes: list[str] = []
     if dynamic:
         sized = _other_sizes(reference, first, dynamic, generator)
@@ -61,13 +57,29 @@ def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynami
         if not sized:
             notes.append("no other sizes than those of the examples were accepted by the model")
     explored = explore(reference, examples)
+    more = explored.trials
     if explored.points:
+        # Numbers taken from tensors count too, where no turn depends on them.
+        more = (*more, *variations(reference, first, max(0, 4 - len(more))))
         notes.append(f"data decide in Python at {', '.join(explored.lines())}")
     notes.extend(
         f"no input was found that takes the other turn at {line}: that way is not checked"
         for line in explored.unseen
     )
-    return Trials((*trials, *explored.trials), tuple(notes), explored)
+    return Trials((*trials, *more), tuple(notes), explored)
+
+
+def _other_values(
+    reference: Reference, feeds: Feeds, generator: np.random.Generator
+) -> list[Trial]:
+    """With everything changed, or only the floats where integers and masks must stay as they are."""
+    floats = {n: v for n, v in feeds.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f"}
+    for _ in range(3):
+        varied = other_values(feeds, generator)
+        if runs_on(reference, varied):
+            return [Trial("other values", varied)]
+    varied = {**feeds, **other_values(floats, generator)}
+    return [Trial("other values", varied)] if floats and runs_on(reference, varied) else []
 
 
 def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
