@@ -99,10 +99,13 @@ class Maker:
 
     def model(self, outputs: list[tuple[str, tuple[int, ...]]]) -> onnx.ModelProto:
         """The model that was made so far, with these outputs."""
+        is_old = not self.functions and self.chance(0.05)  # then every constant is an input too
+        ports = [(name, TensorProto.FLOAT, sizes) for name, _, sizes in self.inputs]
+        ports += [(one.name, one.data_type, list(one.dims)) for one in self.constants if is_old]
         graph = helper.make_graph(
             self.nodes,
             "random",
-            [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, _, s in self.inputs],
+            [helper.make_tensor_value_info(*port) for port in ports],
             [
                 helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * len(s))
                 for n, s in outputs
@@ -113,7 +116,7 @@ class Maker:
         if self.functions:
             opsets.append(helper.make_opsetid("own", 1))
         return helper.make_model(
-            graph, opset_imports=opsets, ir_version=8, functions=self.functions
+            graph, opset_imports=opsets, ir_version=3 if is_old else 8, functions=self.functions
         )
 
 

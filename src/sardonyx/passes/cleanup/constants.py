@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from sardonyx.passes.cleanup.functions import drop_uncalled
+from sardonyx.passes.rewriting.bill import NOTHING
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.engine import Engine
 from sardonyx.passes.rewriting.rule import Outcome, rule
@@ -46,6 +47,8 @@ def free_initializers(engine: Engine) -> None:
     graph = model.graph
     graph.inputs[:] = [v for v in graph.inputs if (v.name or "") not in graph.initializers]
     model.ir_version = 4
+    about = "Weights that had to be listed as inputs of the model are none any more."
+    engine.ledger.record("free-initializers", about, NOTHING, NOTHING)
     engine.ledger.notes.append(
         "IR version 4: before it, every weight had to be listed as an input of the model too."
     )
