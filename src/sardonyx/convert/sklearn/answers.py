@@ -74,6 +74,12 @@ def outputs_of(model: Any, rows: Any) -> tuple[Output, ...]:
         return (Output("label", "predict"), *_probabilities(model, rows))
     if is_outlier_detector(model) and has("predict"):
         return (Output("label", "predict"), Output("scores", "decision_function"))
+    if is_outlier_detector(model):
+        raise ConvertError(
+            "it judges only the rows it was fitted on.",
+            where=title(model),
+            hint="Fit it with novelty=True." if has("novelty") else None,
+        )
     if is_regressor(model):
         return (Output("prediction", "predict"),)
     if has("predict") and has("predict_proba"):

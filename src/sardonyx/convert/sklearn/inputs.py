@@ -76,6 +76,14 @@ class Rows:
         )
         return replace(self, ports=tuple(ports))
 
+    def widened(self) -> Rows:
+        """With float32 inputs whose values the estimator is given as float64."""
+        double = np.dtype(np.float64)
+        ports = (
+            replace(port, own=double) if port.own == np.float32 else port for port in self.ports
+        )
+        return replace(self, ports=tuple(ports))
+
     def feeds(self, rows: Any) -> dict[str, NDArray[Any]]:
         """The model's inputs for these rows."""
         if self.columns is not None:

@@ -18,6 +18,7 @@ from sardonyx.convert.sklearn.estimators import (
     processes,
     refusals,
     scaling,
+    text,
     trees,
     wrapping,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "processes",
     "refusals",
     "scaling",
+    "text",
     "trees",
     "wrapping",
 ]

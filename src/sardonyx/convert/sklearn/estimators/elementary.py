@@ -6,7 +6,15 @@ import numpy as np
 
 from sardonyx.convert.sklearn.graph import Tensor, stack
 
-__all__ = ["both", "expm1", "log1p", "normalized", "sigmoid", "squared_distances"]
+__all__ = [
+    "both",
+    "exact_squares",
+    "expm1",
+    "log1p",
+    "normalized",
+    "sigmoid",
+    "squared_distances",
+]
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -49,3 +57,15 @@ def squared_distances(x: Tensor, points: np.ndarray) -> Tensor:
     x, points = x - center, points - center
     squares = (x * x).sum(1, keep=True) + (points**2).sum(axis=1)
     return (squares - (x * 2.0) @ points.T).maximum(0.0)
+
+
+def exact_squares(x: Tensor, points: np.ndarray) -> Tensor:
+    """Squared distances from differences, for what magnifies their rounding; by one product for wide rows."""
+    if points.shape[1] > 32:
+        return squared_distances(x, points)
+    total = None
+    for at in range(points.shape[1]):
+        away = x.columns([at]) - points[:, at].reshape(1, -1)
+        total = away * away if total is None else total + away * away
+    assert total is not None
+    return total

@@ -45,7 +45,8 @@ def _neighbours(model: Any, table: Table, count: int) -> tuple[Tensor, Tensor]:
     Candidates are found by one product; the distances of those chosen are computed anew from differences, so
     that a row that is itself in the training data is at distance zero, as weights by distance need it.
     """
-    graph, x = table.graph, table.matrix
+    graph = table.graph
+    x = table.matrix.cast(np.float64)  # rounding to float32 would change who is the nearer of two
     points = np.asarray(
         model._fit_X.toarray() if hasattr(model._fit_X, "toarray") else model._fit_X
     )
@@ -67,7 +68,7 @@ def _neighbours(model: Any, table: Table, count: int) -> tuple[Tensor, Tensor]:
     if name == "euclidean":
         chosen = graph.constant(points, x.dtype).take(places)
         nearest = _gap(x.expand(1) - chosen, name, power)
-    return nearest, places
+    return nearest.cast(graph.number), places
 
 
 @writes("kneighbors", neighbors.NearestNeighbors)

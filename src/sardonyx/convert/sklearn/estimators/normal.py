@@ -1,6 +1,7 @@
-"""The quantile function of the normal distribution: Wichura's algorithm AS 241, to 1e-16.
+"""The normal distribution's functions in float64, from quotients of polynomials.
 
-Three quotients of polynomials: in the middle, in the tails, and far out in them.
+Its quantiles by Wichura's algorithm AS 241, to 1e-16: in the middle, in the tails, and far out in them. The error
+function by Cody's method, since ONNX's own is float32 alone in some runtimes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from scipy.special import ndtri
 
 from sardonyx.convert.sklearn.graph import Tensor
 
-__all__ = ["normal_quantile"]
+__all__ = ["error_function", "normal_quantile"]
 
 # Where scikit-learn cuts: the quantiles of shares a little less than 1e-7 from the ends.
 _LOWEST = float(ndtri(1e-7 - np.spacing(1)))
@@ -75,3 +76,37 @@ def _polynomial(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     for coefficient in coefficients[2:]:
         made = made * x + coefficient
     return made
+
+
+_ERF = (
+    (
+        9.60497373987051638749e0, 9.00260197203842689217e1, 2.23200534594684319226e3,
+        7.00332514112805075473e3, 5.55923013010394962768e4,
+    ),
+    (
+        1.0, 3.35617141647503099647e1, 5.21357949780152679795e2,
+        4.59432382970980127987e3, 2.26290000613890934246e4, 4.92673942608635921086e4,
+    ),
+)  # fmt: skip
+_ERFC = (
+    (
+        2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687e0,
+        4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2,
+        9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2,
+    ),
+    (
+        1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
+        9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
+        1.65666309194161350182e3, 5.57535340817727675546e2,
+    ),
+)  # fmt: skip
+
+
+def error_function(x: Tensor) -> Tensor:
+    """erf: by itself near zero, and as one less its complement beyond; past 6 it is one."""
+    size = x.abs().minimum(6.0)
+    square = size * size
+    near = size * _quotient(square, _ERF)
+    far = 1.0 - (-square).exp() * _quotient(size, _ERFC)
+    found = (size < 1.0).where(near, far)
+    return (x < 0.0).where(-found, found)

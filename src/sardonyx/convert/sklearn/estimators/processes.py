@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor, kernels
 from sklearn.gaussian_process import _gpc as laplace
 
-from sardonyx.convert.sklearn.estimators.elementary import both, squared_distances
+from sardonyx.convert.sklearn.estimators.elementary import both, exact_squares
 from sardonyx.convert.sklearn.estimators.kernels import kernel_matrix
+from sardonyx.convert.sklearn.estimators.normal import error_function
 from sardonyx.convert.sklearn.graph import Tensor
 from sardonyx.convert.sklearn.table import Table
 from sardonyx.convert.sklearn.writers import labelled, predict, refuse, scores, writes
@@ -35,12 +36,12 @@ def _between(model: Any, kernel: Any, x: Tensor, points: NDArray[np.float64]) ->
         return _matern(model, kernel, x, points)
     if isinstance(kernel, kernels.RBF):
         scale = np.asarray(kernel.length_scale)
-        return (squared_distances(x / scale, points / scale) * -0.5).exp()
+        return (exact_squares(x / scale, points / scale) * -0.5).exp()
     if isinstance(kernel, kernels.RationalQuadratic):
         factor = 1.0 / (2.0 * kernel.alpha * kernel.length_scale**2)
-        return (squared_distances(x, points) * float(factor) + 1.0) ** -float(kernel.alpha)
+        return (exact_squares(x, points) * float(factor) + 1.0) ** -float(kernel.alpha)
     if isinstance(kernel, kernels.ExpSineSquared):
-        turns = squared_distances(x, points).sqrt() * float(np.pi / kernel.periodicity)
+        turns = exact_squares(x, points).sqrt() * float(np.pi / kernel.periodicity)
         wave = turns.unary("Sin") / float(kernel.length_scale)
         return (wave * wave * -2.0).exp()
     if isinstance(kernel, kernels.DotProduct):
@@ -53,7 +54,7 @@ def _between(model: Any, kernel: Any, x: Tensor, points: NDArray[np.float64]) ->
 
 def _matern(model: Any, kernel: Any, x: Tensor, points: NDArray[np.float64]) -> Tensor:
     scale = np.asarray(kernel.length_scale)
-    squares = squared_distances(x / scale, points / scale)
+    squares = exact_squares(x / scale, points / scale)
     if kernel.nu == np.inf:
         return (squares * -0.5).exp()
     away = squares.sqrt()
@@ -113,17 +114,18 @@ def process_binary(model: Any, table: Table) -> Tensor:
 @writes("predict_proba", laplace._BinaryGaussianProcessClassifierLaplace)
 def process_binary_proba(model: Any, table: Table) -> Tensor:
     """The integral of a sigmoid over a Gaussian, as scikit-learn sums it from five error functions."""
-    inner, mean = _latent(model, table)
+    inner, mean = (part.cast(np.float64) for part in _latent(model, table))
     factor = np.linalg.solve(np.asarray(model.L_), np.diag(np.asarray(model.W_sr_)))
     turned = inner @ factor.T
-    spread = _diagonal(model, model.kernel_, table.matrix) - (turned * turned).sum(1, keep=True)
+    own = _diagonal(model, model.kernel_, table.matrix.cast(np.float64))
+    spread = own - (turned * turned).sum(1, keep=True)
     steps = np.asarray(laplace.LAMBDAS).reshape(1, -1)
     weights = np.asarray(laplace.COEFS).reshape(1, -1)
     alpha = 1.0 / (spread * 2.0)
     reach = (mean * steps) * (alpha / (alpha + steps**2)).sqrt()
     scale = (np.pi / alpha).sqrt() / (2.0 * (spread * (2.0 * np.pi)).sqrt())
-    share = (reach.unary("Erf") * scale * weights).sum(1) + 0.5 * float(weights.sum())
-    return both(share)
+    share = (error_function(reach) * scale * weights).sum(1) + 0.5 * float(weights.sum())
+    return both(share.cast(table.graph.number))
 
 
 @writes("predict", GaussianProcessClassifier)
