@@ -116,4 +116,19 @@ def _swapped(make: Maker, x: str, shape: Shape, paired: bool) -> str:
     return make.call("Reshape", [pairs, make.ints(0, 0, 0, -1)], shape)
 
 
-STEPS: tuple[Step, ...] = (rms_norm, image_norm, rotary, rotary)
+def several_products(make: Maker, x: str, shape: Shape) -> None:
+    """One value times several matrices, with biases and without."""
+    if len(shape) < 2 or shape[-1] == 0:
+        return
+    for _ in range(make.pick(2, 3, 4)):
+        columns = int(make.pick(1, 2, 3))
+        whole = (*shape[:-1], columns)
+        if len(shape) == 2 and make.chance(0.3):
+            make.call("Gemm", [x, make.floats(shape[-1], columns), make.floats(columns)], whole)
+            continue
+        y = make.call("MatMul", [x, make.floats(shape[-1], columns)], whole)
+        if make.chance(0.6):
+            make.call("Add", [y, make.floats(*make.pick((columns,), (1,), (1, columns)))], whole)
+
+
+STEPS: tuple[Step, ...] = (rms_norm, image_norm, rotary, rotary, several_products)

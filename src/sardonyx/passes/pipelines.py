@@ -50,6 +50,7 @@ from sardonyx.passes.rules import (
     transposes,
 )
 from sardonyx.passes.rules.layout import turn_regions
+from sardonyx.passes.rules.side_by_side import put_side_by_side
 
 __all__ = ["LEVELS", "Pass", "Rules", "every_rule", "names_of"]
 
@@ -115,6 +116,7 @@ _MERGE: tuple[Step, ...] = (
 _NEWER: tuple[Step, ...] = (
     Rules("rotary", rotary.RULES),
     Rules("attention", attention.RULES),
+    Pass("side-by-side", put_side_by_side),
 )
 
 LEVELS: Mapping[int, tuple[Step, ...]] = {
