@@ -109,7 +109,9 @@ def _answer(model: Any, output: Output, table: Table, result: np.dtype[Any]) -> 
         answer = _one_type(model, answer)
     if not isinstance(answer, Tensor):
         raise refuse(model, f"{output.method} gives several answers")
-    return answer.cast(result) if answer.dtype.kind == "f" else answer
+    # What a library answers in float32 stays so.
+    wide = answer.dtype.kind == "f" and answer.dtype.itemsize > result.itemsize
+    return answer.cast(result) if wide else answer
 
 
 def _one_type(model: Any, table: Table) -> Tensor:

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import compose, helper
 from sklearn.base import is_classifier, is_clusterer, is_outlier_detector
 
-from sardonyx.convert.sklearn.graph import ML, ML_OPSET, OPSET, TEXT, Graph, Tensor
+from sardonyx.convert.sklearn.boosted import borrow_boosted, library_of
+from sardonyx.convert.sklearn.graph import ML, ML_OPSET, OPSET, Tensor
+from sardonyx.convert.sklearn.inlining import inline
 from sardonyx.convert.sklearn.table import Table
 from sardonyx.convert.sklearn.writers import refuse
 from sardonyx.errors import MissingExtraError
-from sardonyx.model.load import load
-from sardonyx.passes.optimize import Settings, optimize
 
-__all__ = ["borrow", "inline"]
+__all__ = ["borrow"]
 
 _SECOND = ("predict_proba", "decision_function")
 
@@ -33,11 +32,17 @@ def borrow(method: str, model: Any, table: Table) -> Tensor:
         ConvertError: it has none either.
         MissingExtraError: it is not installed.
     """
+    library = library_of(model)
+    if library is not None:
+        return borrow_boosted(library, method, model, table)
     if method not in ("predict", "transform", *_SECOND):
         raise refuse(model, f"there is no ONNX form of its {method} that is known")
     matrix = table.matrix
     proto = _converted(model, matrix)
-    outputs = inline(table.graph, proto, [matrix])
+    outputs = [
+        output.cast(table.graph.number) if output.dtype.kind == "f" else output
+        for output in inline(table.graph, proto, [matrix])
+    ]
     two = is_classifier(model) or is_clusterer(model) or is_outlier_detector(model)
     if method == "predict" or not two:
         return outputs[0]
@@ -69,28 +74,3 @@ def _converted(model: Any, matrix: Tensor) -> onnx.ModelProto:
             raise refuse(model, "there is no ONNX form of it that is known") from None
         raise refuse(model, f"skl2onnx cannot write it: {text[:200]}") from error
     return made
-
-
-def inline(graph: Graph, proto: onnx.ModelProto, inputs: list[Tensor]) -> list[Tensor]:
-    """Take a model into the graph; the tensors of its outputs."""
-    raised = optimize(load(proto), Settings(0, opset=OPSET)).model
-    import onnx_ir as ir
-
-    named = compose.add_prefix(ir.to_proto(raised), f"{graph.new_name('borrowed')}_")
-    for theirs, ours in zip(named.graph.input, inputs, strict=True):
-        graph.nodes.append(helper.make_node("Identity", [ours.name], [theirs.name]))
-    graph.constants.extend(named.graph.initializer)
-    graph.nodes.extend(named.graph.node)
-    return [_tensor(graph, value) for value in named.graph.output]
-
-
-def _tensor(graph: Graph, value: onnx.ValueInfoProto) -> Tensor:
-    kind = value.type.tensor_type
-    dtype = (
-        TEXT
-        if kind.elem_type == onnx.TensorProto.STRING
-        else np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
-    )
-    sizes = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim)
-    tensor = Tensor(graph, value.name, dtype, (None, *sizes[1:]))
-    return tensor.cast(graph.number) if dtype.kind == "f" else tensor

@@ -62,9 +62,7 @@ def write(method: str, model: Any, table: Table) -> Any:
     """
     writer = find_writer(model, method)
     if writer is None:
-        from sardonyx.convert.sklearn.borrowed import (
-            borrow,
-        )  # it needs skl2onnx, which may be absent
+        from sardonyx.convert.sklearn.borrowed import borrow  # it calls back here
 
         return borrow(method, model, table)
     return writer(model, table)
