@@ -131,4 +131,51 @@ def several_products(make: Maker, x: str, shape: Shape) -> None:
             make.call("Add", [y, make.floats(*make.pick((columns,), (1,), (1, columns)))], whole)
 
 
-STEPS: tuple[Step, ...] = (rms_norm, image_norm, rotary, rotary, several_products)
+def grouped_attention(make: Maker, x: str, shape: Shape) -> None:
+    """Queries of several heads that share keys and values, masked or capped or neither."""
+    if len(shape) != 4 or 0 in shape:
+        return
+    x = make.call("Tanh", [x], shape)  # sums of products that overflow do so at other places
+    times = int(make.pick(1, 2, 3))
+    whole = (shape[0], shape[1] * times, *shape[2:])
+    queries = make.call("Concat", [x] * times, whole, axis=1)
+    keys = _repeated(make, x, shape, times) if times > 1 else x
+    turned = make.call("Transpose", [keys], (*whole[:2], whole[3], whole[2]), perm=[0, 1, 3, 2])
+    square = (*whole[:3], whole[2])
+    scores = make.call("MatMul", [queries, turned], square)
+    if make.chance(0.3):
+        cap = _number(make, 2.0)
+        bent = make.call("Tanh", [make.call("Div", [scores, cap], square)], square)
+        scores = make.call("Mul", [bent, cap], square)
+    if make.chance(0.5):
+        allowed = np.tri(shape[2], k=make.pick(0, 0, 0, 1, -1)) > 0
+        mask = np.where(allowed, 0, make.pick(-np.inf, -np.inf, -1e9)).astype(np.float32)
+        scores = make.call("Add", [scores, make.constant(mask)], square)
+    weights = make.call("Softmax", [scores], square, axis=3)
+    make.call("MatMul", [weights, keys], whole)
+
+
+def _repeated(make: Maker, x: str, shape: Shape, times: int) -> str:
+    """Every head so many times in a row."""
+    batch, heads, rows, columns = shape
+    single = make.call(
+        "Reshape", [x, make.ints(0, heads, 1, rows, columns)], (batch, heads, 1, rows, columns)
+    )
+    spread = make.call(
+        "Expand", [single, make.ints(1, 1, times, 1, 1)], (batch, heads, times, rows, columns)
+    )
+    return make.call(
+        "Reshape",
+        [spread, make.ints(0, heads * times, rows, columns)],
+        (batch, heads * times, rows, columns),
+    )
+
+
+STEPS: tuple[Step, ...] = (
+    rms_norm,
+    image_norm,
+    rotary,
+    rotary,
+    several_products,
+    grouped_attention,
+)

@@ -3,11 +3,14 @@
     s = MatMul(q, Transpose(k)) * scale + mask
     y = MatMul(Softmax(s), v)                       →   y = Attention<scale>(q, k, v, mask)
 
-A row that is masked fully is NaN when it is written out, and 0 by the operator: a mask must be known to be finite.
+A row that is masked fully is NaN when it is written out, and 0 by the operator: a mask must be known to leave something
+of every row. Keys and values that several queries share, repeated by hand, and masks of what comes later are
+the operator's own business.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +38,7 @@ class Scores:
     turned_keys: ir.Value
     scale: float
     mask: ir.Value | None
+    softcap: float | None
 
 
 def _scores_of(soft: ir.Node, draft: Draft) -> Scores | Refusal | None:
@@ -46,6 +50,7 @@ def _scores_of(soft: ir.Node, draft: Draft) -> Scores | Refusal | None:
         inner.append(add)
         side = 0 if draft.made_by(add.inputs[0], "MatMul", "Mul", "Div") is not None else 1
         value, mask = add.inputs[side], add.inputs[1 - side]
+    value, softcap = _uncapped(value, draft, inner)
     value, scale = _unscaled(value, draft, inner)
     product = draft.made_by(value, "MatMul")
     if product is None:
@@ -57,7 +62,23 @@ def _scores_of(soft: ir.Node, draft: Draft) -> Scores | Refusal | None:
         return None
     if not all(draft.is_only_use(one.outputs[0]) for one in inner):
         return Refusal("another node reads the scores")
-    return Scores(queries, keys, scale * of_queries * of_keys, mask)
+    return Scores(queries, keys, scale * of_queries * of_keys, mask, softcap)
+
+
+def _uncapped(
+    value: ir.Value | None, draft: Draft, inner: list[ir.Node]
+) -> tuple[ir.Value | None, float | None]:
+    """From cap * tanh(s / cap): s and cap; else the value as it is."""
+    outer: list[ir.Node] = []
+    bent, cap = _unscaled(value, draft, outer)
+    tanh = draft.made_by(bent, "Tanh")
+    if tanh is None or not outer or cap <= 0:
+        return value, None
+    scores, inverse = _unscaled(tanh.inputs[0], draft, outer)
+    if len(outer) < 2 or not math.isclose(cap * inverse, 1.0, rel_tol=1e-6):
+        return value, None
+    inner += [*outer, tanh]
+    return scores, cap
 
 
 def _unscaled(
@@ -90,15 +111,22 @@ def _keys_of(turned: ir.Value, draft: Draft) -> ir.Value | None:
     return draft.call("Transpose", node.inputs[0], perm=_HEADS) if order == _KEYS else None
 
 
-def _is_finite(mask: ir.Value, draft: Draft) -> bool:
-    """Whether every element of a mask is finite, in any run."""
+def _masks_no_row(mask: ir.Value, draft: Draft) -> bool:
+    """Whether every row of a mask has a finite element, in any run, and no other ones but -inf."""
     known = draft.constant(mask)
     if known is not None:
-        return bool(np.isfinite(known.astype(np.float64)).all())
+        wide = known.astype(np.float64)
+        finite = np.isfinite(wide)
+        return bool((finite | (wide == -np.inf)).all() and finite.any(axis=-1).all())
+    return _is_finite_choice(mask, draft)
+
+
+def _is_finite_choice(mask: ir.Value, draft: Draft) -> bool:
+    """Whether a mask is chosen out of finite numbers."""
     chosen = draft.made_by(mask, "Where")
-    return chosen is not None and all(
-        part is not None and draft.is_constant(part) and _is_finite(part, draft)
-        for part in chosen.inputs[1:]
+    parts = [] if chosen is None else [draft.constant(part) for part in chosen.inputs[1:]]
+    return bool(parts) and all(
+        part is not None and np.isfinite(part.astype(np.float64)).all() for part in parts
     )
 
 
@@ -127,7 +155,7 @@ def _fused(node: ir.Node, draft: Draft, masked: bool) -> Outcome:
         return Refusal(f"the factor of the scores is {scores.scale:g}, not a positive number")
     if scores.mask is not None and (draft.rank(scores.mask) or 0) < 2:
         return Refusal("the mask has fewer than two axes")
-    if scores.mask is not None and not _is_finite(scores.mask, draft):
+    if scores.mask is not None and not _masks_no_row(scores.mask, draft):
         return Refusal(
             "the mask may be -inf in a whole row, which is NaN when it is written out and 0 in Attention"
         )
@@ -140,7 +168,10 @@ def _fused(node: ir.Node, draft: Draft, masked: bool) -> Outcome:
             "queries, keys and values differ in batch or heads, or their shapes are not known"
         )
     return needs_opset("Attention", _SINCE, draft) or draft.call(
-        "Attention", scores.queries, keys, values, scores.mask, scale=scores.scale
+        "Attention",
+        *(scores.queries, keys, values, scores.mask),
+        scale=scores.scale,
+        softcap=scores.softcap,
     )
 
 
@@ -195,6 +226,14 @@ def attention_of_rows(node: ir.Node, draft: Draft) -> Outcome:
 
 def _rows_of(value: ir.Value | None, draft: Draft) -> ir.Value | None:
     """The rows (batch, row, head · column) of heads (batch, head, row, column)."""
+    rotary, shape = draft.made_by(value, "RotaryEmbedding"), draft.shape(value)
+    if rotary is not None and shape is not None and value is not None:
+        rows = _rows_of(rotary.inputs[0], draft)
+        if rows is None or not draft.is_only_use(value) or not isinstance(shape[1], int):
+            return None
+        names = ("interleaved", "rotary_embedding_dim")
+        given = {name: draft.attribute(rotary, name) for name in names}
+        return draft.call("RotaryEmbedding", rows, *rotary.inputs[1:], num_heads=shape[1], **given)
     turned = draft.made_by(value, "Transpose")
     parted = None if turned is None else draft.made_by(turned.inputs[0], "Reshape")
     if turned is None or parted is None or list(draft.attribute(turned, "perm", [])) != _HEADS:
@@ -206,4 +245,68 @@ def _rows_of(value: ir.Value | None, draft: Draft) -> ir.Value | None:
     return rows if shape == (heads[0], heads[1], heads[2] * heads[3]) else None
 
 
-RULES = (attention, attention_with_mask, attention_of_rows)
+@rule("Attention", bound=ROUNDED)
+def attention_of_groups(node: ir.Node, draft: Draft) -> Outcome:
+    """Attention repeats the heads of keys and values by itself, where several queries share one."""
+    if len(node.outputs) > 1 or any(value is not None for value in node.inputs[4:]):
+        return None
+    keys, values = (_unrepeated(value, draft) for value in node.inputs[1:3])
+    if keys is None or values is None:
+        return None
+    shapes = [draft.shape(value) for value in (keys, values)]
+    if shapes[0] is None or shapes[1] is None or shapes[0][:3] != shapes[1][:3]:
+        return Refusal("keys and values are repeated in other ways")
+    return draft.copy(node, [node.inputs[0], keys, values, *node.inputs[3:]])[0]
+
+
+def _unrepeated(value: ir.Value | None, draft: Draft) -> ir.Value | None:
+    """From heads (batch, head · times, row, column), each repeated in a row: what they are repeated from."""
+    flat = draft.made_by(value, "Reshape")
+    spread = None if flat is None else draft.made_by(flat.inputs[0], "Expand")
+    single = None if spread is None else draft.made_by(spread.inputs[0], "Unsqueeze", "Reshape")
+    if spread is None or single is None or single.inputs[0] is None:
+        return None
+    heads, shape = single.inputs[0], draft.shape(single.inputs[0])
+    whole, parted = draft.shape(value), draft.shape(spread.outputs[0])
+    if shape is None or whole is None or parted is None or not len(shape) == len(whole) == 4:
+        return None
+    if draft.shape(single.outputs[0]) != (*shape[:2], 1, *shape[2:]) or len(parted) != 5:
+        return None
+    if parted != (*shape[:2], parted[2], *shape[2:]):
+        return None
+    return heads if whole == (shape[0], shape[1] * parted[2], *shape[2:]) else None
+
+
+@rule("Attention")
+def attention_with_causal_mask(node: ir.Node, draft: Draft) -> Outcome:
+    """A constant mask that hides what comes later is Attention's own `is_causal`."""
+    mask = draft.constant(node.inputs[3]) if len(node.inputs) > 3 else None
+    if mask is None or draft.attribute(node, "is_causal", 0) or mask.ndim < 2:
+        return None
+    if any(value is not None for value in node.inputs[4:]):
+        return Refusal("it has keys of before: what comes later is counted from them")
+    rows, columns = mask.shape[-2:]
+    sizes = [_rows(value, draft) for value in node.inputs[:2]]
+    if sizes != [rows, columns] or rows != columns or mask.size != rows * columns:
+        return None
+    past = np.tri(rows, dtype=bool)
+    square = mask.reshape(rows, columns)
+    shown, hidden = (True, False) if square.dtype == bool else (0, -np.inf)
+    if not ((square == shown) == past).all() or not ((square == hidden) == ~past).all():
+        return None
+    given = {name: one.value for name, one in node.attributes.items()}
+    return draft.call("Attention", *node.inputs[:3], **{**given, "is_causal": 1})
+
+
+def _rows(value: ir.Value | None, draft: Draft) -> object:
+    shape = draft.shape(value)
+    return None if shape is None else shape[-2]
+
+
+RULES = (
+    attention,
+    attention_with_mask,
+    attention_with_causal_mask,
+    attention_of_groups,
+    attention_of_rows,
+)

@@ -94,3 +94,93 @@ def test_rows(turn: str) -> None:
     assert operators(result) == ["Attention"]
     assert next(iter(result.model.graph)).attributes["q_num_heads"].as_int() == 2
     same(model, result, steps=64)
+
+
+REPEATED = """ku = Unsqueeze (k, two) ke = Expand (ku, times) kr = Reshape (ke, heads)
+    vu = Unsqueeze (v, two) ve = Expand (vu, times) vr = Reshape (ve, heads)"""
+GROUPS = "int64[1] two = {2}, int64[5] times = {1, 1, 3, 1, 1}, int64[4] heads = {0, 6, -1, 4}, float c = {0.5}"
+SHARED = "float[B, 6, S, 4] q, float[B, 2, T, 4] k, float[B, 2, T, 4] v"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{REPEATED} t = Transpose <perm = [0, 1, 3, 2]> (kr) s = MatMul (q, t) "
+        "p = Softmax <axis = -1> (s) y = MatMul (p, vr)",
+        f"{REPEATED} y = Attention <scale = 0.5> (q, kr, vr)",
+    ],
+)
+def test_queries_that_share_keys(body: str) -> None:
+    model = text(f"({SHARED}) => (float[B, 6, S, 4] y) <{GROUPS}> {{ {body} }}", 23)
+    result = optimized(model)
+    assert operators(result) == ["Attention"]
+    same(model, result, steps=64)
+
+
+def test_keys_repeated_as_a_whole_are_other_heads() -> None:
+    """Heads 0 1 0 1 0 1 are not 0 0 0 1 1 1."""
+    body = "e = Concat <axis = 1> (k, k, k) f = Concat <axis = 1> (v, v, v) y = Attention (q, e, f)"
+    model = text(f"({SHARED}) => (float[B, 6, S, 4] y) {{ {body} }}", 23)
+    result = optimized(model)
+    assert operators(result) == ["Concat", "Concat", "Attention"]
+
+
+FIXED = "float[B, 2, 3, 4] q, float[B, 2, 3, 4] k, float[B, 2, 3, 4] v"
+BOTH = "float low = {-1}, float none = {0}, float c = {0.25}"
+TRIANGLE = "bool[3,3] w = {1, 0, 0, 1, 1, 0, 1, 1, 1}"
+LOW = "i = Log (none) m = Where (w, none, i)"  # 0 and -inf
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{LOW} {KEYS} a = MatMul (q, t) s = Add (a, m) {END}",
+        "y = Attention <scale = 0.5> (q, k, v, w)",
+        f"{LOW} y = Attention <scale = 0.5> (q, k, v, m)",
+    ],
+)
+def test_a_constant_mask_of_what_comes_later(body: str) -> None:
+    model = text(f"({FIXED}) => (float[B, 2, 3, 4] y) <{TRIANGLE}, {BOTH}> {{ {body} }}", 23)
+    result = optimized(model)
+    assert operators(result) == ["Attention"]
+    node = next(iter(result.model.graph))
+    assert node.attributes["is_causal"].as_int() == 1
+    assert len(node.inputs) == 3
+    same(model, result, steps=64)
+
+
+@pytest.mark.parametrize("mask", ["1, 0, 0, 1, 1, 0, 1, 1, 0", "0, 0, 0, 1, 1, 0, 1, 1, 1"])
+def test_other_constant_masks_stay(mask: str) -> None:
+    given = f"bool[3,3] w = {{{mask}}}, {BOTH}"
+    model = text(
+        f"({FIXED}) => (float[B, 2, 3, 4] y) <{given}> {{ y = Attention (q, k, v, w) }}", 23
+    )
+    result = optimized(model)
+    assert "is_causal" not in next(iter(result.model.graph)).attributes
+    same(model, result, steps=64)
+
+
+def test_capped_scores() -> None:
+    body = f"{KEYS} a = MatMul (q, t) d = Div (a, r) h = Tanh (d) s = Mul (h, r) {END}"
+    model = of_heads(body)
+    result = optimized(model)
+    assert operators(result) == ["Attention"]
+    assert next(iter(result.model.graph)).attributes["softcap"].as_float() == 2.0
+    same(model, result, steps=64)
+    other = of_heads(body.replace("Mul (h, r)", "Mul (h, c)"))
+    assert "Attention" not in operators(optimized(other))
+
+
+def test_rows_that_are_turned() -> None:
+    """RotaryEmbedding between the rows and the Attention of heads is one of rows too."""
+    body = """qh = Reshape (q, h) kh = Reshape (k, h) vh = Reshape (v, h)
+    qt = Transpose <perm = [0, 2, 1, 3]> (qh) kt = Transpose <perm = [0, 2, 1, 3]> (kh)
+    vt = Transpose <perm = [0, 2, 1, 3]> (vh) qr = RotaryEmbedding (qt, cos, sin)
+    kr = RotaryEmbedding <interleaved = 0> (kt, cos, sin) o = Attention <scale = 0.5> (qr, kr, vt)
+    ot = Transpose <perm = [0, 2, 1, 3]> (o) y = Reshape (ot, w)"""
+    ports = f"({ROWS} q, {ROWS} k, {ROWS} v, float[B, S, 2] cos, float[B, S, 2] sin) => ({ROWS} y)"
+    numbers = "int64[4] h = {0, 0, 2, 4}, int64[3] w = {0, 0, 8}"
+    model = text(f"{ports} <{numbers}> {{ {body} }}", 23)
+    result = optimized(model)
+    assert operators(result) == ["RotaryEmbedding", "RotaryEmbedding", "Attention"]
+    same(model, result, steps=64)
