@@ -24,6 +24,7 @@ INTEGERS = 4096  # that are tried as categories of a column without a list
 COMBINED = 256  # of them, where a column is only ever combined with others
 MULTIPLIER = 0x4906BA494954CB65  # of CatBoost's hash of combinations
 WORD = (1 << 64) - 1
+MOST_CHECKED = 1 << 20  # combinations that are looked for in a table
 EMPTY = WORD  # a place of CatBoost's hash tables that nobody has
 
 
@@ -172,7 +173,7 @@ def _integers(
         if hashed in values or _combined([hashed]) in keys:
             largest = value
     used = any(index == each for elements, _ in tables for _, each, _ in elements)
-    return max(largest + 1, COMBINED if used and not keys else 0)
+    return max(largest + 1, COMBINED if used and not keys and not values else 0)
 
 
 def _check_values(
@@ -195,8 +196,7 @@ def _check_table(
         [hashes[text] for text in listed[flat[index]]] if kind == "cat_feature_value" else [0, 1]
         for kind, index, _ in elements
     ]
-    # As many partial hashes as the table has rows are enough to walk on with; others lead nowhere we look.
-    if np.prod([float(len(each)) for each in options]) > 1 << 20 or not keys <= {
+    if np.prod([float(len(each)) for each in options]) > MOST_CHECKED or not keys <= {
         _combined(values) for values in itertools.product(*options)
     }:
         columns = [names[flat[index]] for kind, index, _ in elements if index >= 0]

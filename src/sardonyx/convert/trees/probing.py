@@ -119,7 +119,7 @@ def score_rounding(ensemble: Ensemble, rows: Array) -> Array:
 
     A library that adds floats rounds after every tree, in its own order; one that adds doubles is rounded once.
     """
-    eps = float(np.finfo(np.float32).eps)
+    half = float(np.finfo(np.float32).eps) / 2
     largest = float(np.abs(ensemble.base).max(initial=0.0))
     for tree in ensemble.trees:
         largest += float(np.abs(tree.weights[tree.targets < ensemble.scores]).max(initial=0.0))
@@ -138,5 +138,5 @@ def score_rounding(ensemble: Ensemble, rows: Array) -> Array:
         terms = terms + sizes[:, list(ensemble.sloped)] @ steepest[:, None]
     # Rounding errors of either sign add up like a random walk.
     steps = np.sqrt(len(ensemble.trees) + 1) if ensemble.real == "float32" else 1.0
-    rounding: Array = eps * terms * steps
+    rounding: Array = half * terms * steps
     return rounding

@@ -97,7 +97,7 @@ class Splits:
                 found[Above(column, float(element["border"]), treatment)] = None
             else:
                 found[self._category(element["cat_feature_index"])] = None
-        digits = tuple(sorted(found, key=lambda digit: (digit.feature, digit.options)))
+        digits = tuple(sorted(found, key=str))
         count = int(np.prod([float(digit.options) for digit in digits]))
         if count > MOST_COMBINATIONS:
             raise ConvertError(
@@ -131,21 +131,29 @@ class Splits:
     def _ask(self, digits: tuple[Digit, ...]) -> Array:
         """The leaf in every tree for all values of the digits, (combinations, trees)."""
         if digits not in self._leaves:
-            options = [_values(digit) for digit in digits]
-            combined = np.array(list(itertools.product(*options)), np.float32)
-            rows = np.zeros((len(combined), self.known.features), np.float32)
-            for column in self.known.known:
-                rows[:, column] = np.nan
-            for place, digit in enumerate(digits):
-                rows[:, digit.feature] = combined[:, place]
-            data = self.known.table(rows)
+            data = self.known.table(_every_row(digits, self.known))
             self._leaves[digits] = np.asarray(quietly(lambda: self.oracle.calc_leaf_indexes(data)))
         return self._leaves[digits]
 
 
-def _values(digit: Digit) -> list[float]:
-    """A value of the feature for each of the digit's options."""
-    if isinstance(digit, Above):
-        border = np.float32(digit.border)
-        return [float(border), float(np.nextafter(border, np.float32(np.inf)))]
-    return [*map(float, range(digit.size)), -1.0, float("nan")]
+def _every_row(digits: tuple[Digit, ...], known: Categories) -> Array:
+    """A row for each number that the digits can make; features that they do not ask for are 0, or no category."""
+    options = itertools.product(*(range(digit.options) for digit in digits))
+    numbers = np.array(list(options), np.int64)
+    rows = np.zeros((len(numbers), known.features), np.float32)
+    rows[:, list(known.known)] = np.nan
+    borders: dict[int, list[tuple[float, int]]] = {}
+    for place, digit in enumerate(digits):
+        if isinstance(digit, Above):
+            borders.setdefault(digit.feature, []).append((digit.border, place))
+            continue
+        values = np.array([*range(digit.size), -1, np.nan], np.float32)
+        rows[:, digit.feature] = values[numbers[:, place]]
+    for feature, asked in borders.items():
+        asked.sort()
+        steps = np.array([border for border, _ in asked], np.float32)
+        values = np.append(steps, np.nextafter(steps[-1], np.float32(np.inf)))
+        # Above the first borders, and at the next one. Above a later one alone nothing can be.
+        above = numbers[:, [place for _, place in asked]]
+        rows[:, feature] = values[np.cumprod(above, axis=1).sum(axis=1)]
+    return rows

@@ -60,10 +60,10 @@ def write(ensemble: Ensemble, input_type: Literal["float32", "float64"] = "float
 
 def rounded_thresholds(threshold: Array, test: Array) -> Array:
     """As float32, so that no float32 changes its side: down where x <= t is asked, up where x < t is."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         near = threshold.astype(np.float32)
-    down = np.nextafter(near, np.float32(-np.inf))
-    up = np.nextafter(near, np.float32(np.inf))
+        down = np.nextafter(near, np.float32(-np.inf))
+        up = np.nextafter(near, np.float32(np.inf))
     below = test == BELOW
     moved = np.where(below & (near < threshold), up, near)
     return np.where(~below & (near > threshold), down, moved)
