@@ -52,6 +52,7 @@ def _scores_of(soft: ir.Node, draft: Draft) -> Scores | Refusal | None:
         value, mask = add.inputs[side], add.inputs[1 - side]
     value, softcap = _uncapped(value, draft, inner)
     value, scale = _unscaled(value, draft, inner)
+    scale *= softcap or 1.0
     product = draft.made_by(value, "MatMul")
     if product is None:
         return None
@@ -68,17 +69,14 @@ def _scores_of(soft: ir.Node, draft: Draft) -> Scores | Refusal | None:
 def _uncapped(
     value: ir.Value | None, draft: Draft, inner: list[ir.Node]
 ) -> tuple[ir.Value | None, float | None]:
-    """From cap * tanh(s / cap): s and cap; else the value as it is."""
+    """From cap * tanh(s): s and cap, where s is what is capped, divided by it; else the value as it is."""
     outer: list[ir.Node] = []
     bent, cap = _unscaled(value, draft, outer)
     tanh = draft.made_by(bent, "Tanh")
-    if tanh is None or not outer or cap <= 0:
-        return value, None
-    scores, inverse = _unscaled(tanh.inputs[0], draft, outer)
-    if len(outer) < 2 or not math.isclose(cap * inverse, 1.0, rel_tol=1e-6):
+    if tanh is None or not outer or cap <= 0 or not math.isfinite(cap):
         return value, None
     inner += [*outer, tanh]
-    return scores, cap
+    return tanh.inputs[0], cap
 
 
 def _unscaled(

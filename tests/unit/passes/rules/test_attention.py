@@ -160,15 +160,18 @@ def test_other_constant_masks_stay(mask: str) -> None:
     same(model, result, steps=64)
 
 
-def test_capped_scores() -> None:
-    body = f"{KEYS} a = MatMul (q, t) d = Div (a, r) h = Tanh (d) s = Mul (h, r) {END}"
+@pytest.mark.parametrize(
+    ("inside", "outside", "scale"), [("Div (a, r)", "r", 1.0), ("Mul (a, c)", "r", 0.5)]
+)
+def test_capped_scores(inside: str, outside: str, scale: float) -> None:
+    body = f"{KEYS} a = MatMul (q, t) d = {inside} h = Tanh (d) s = Mul (h, {outside}) {END}"
     model = of_heads(body)
     result = optimized(model)
     assert operators(result) == ["Attention"]
-    assert next(iter(result.model.graph)).attributes["softcap"].as_float() == 2.0
+    attributes = next(iter(result.model.graph)).attributes
+    assert attributes["softcap"].as_float() == 2.0
+    assert attributes["scale"].as_float() == scale
     same(model, result, steps=64)
-    other = of_heads(body.replace("Mul (h, r)", "Mul (h, c)"))
-    assert "Attention" not in operators(optimized(other))
 
 
 def test_rows_that_are_turned() -> None:
