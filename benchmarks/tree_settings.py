@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,45 @@ from sardonyx.convert.trees.conversion import InputType, TreeConversion
 from sardonyx.convert.trees.lightgbm import convert_lightgbm
 from sardonyx.convert.trees.xgboost import convert_xgboost
 
-__all__ = ["SETTINGS", "Setting"]
+__all__ = ["SETTINGS", "Setting", "data"]
+
+
+READERS: Mapping[str, Callable[..., TreeConversion]] = {
+    "xgboost": convert_xgboost,
+    "lightgbm": convert_lightgbm,
+    "catboost": convert_catboost,
+}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A model to train and convert."""
+    """A model to train and convert.
+
+    Attributes:
+        name: begins with the library's.
+        make: trains; gives a model, or the path of its file.
+        input_type: of the converted model.
+        options: of the library's reader.
+    """
 
     name: str
-    convert: Callable[[], TreeConversion]
+    make: Callable[[], Any]
     input_type: InputType = "float32"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def convert(self) -> TreeConversion:
+        reader = READERS[self.name.partition(" ")[0]]
+        return reader(self.make(), input_type=self.input_type, **self.options)
+
+
+@cache
+def _kept() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="sardonyx-trees-")
+
+
+def folder() -> Path:
+    """Where files of models are; it goes with the process."""
+    return Path(_kept().name)
 
 
 # Data
@@ -172,31 +201,29 @@ def squares(truth: NDArray[Any], score: NDArray[Any]) -> tuple[NDArray[Any], NDA
     return score - truth, np.ones_like(score)
 
 
-def xgb_file(ending: str) -> TreeConversion:
-    model = xgb("Classifier", "three")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"model{ending}"
-        model.save_model(path)
-        return convert_xgboost(path)
+def xgb_file(ending: str) -> Path:
+    path = folder() / f"model{ending}"
+    xgb("Classifier", "three").save_model(path)
+    return path
 
 
 CODES = {"enable_categorical": True, "feature_types": ["q", "q", "q", "q", "c", "c"]}
 
 
 def x_(name: str, kind: str, target: str, **params: Any) -> Setting:
-    return Setting(f"xgboost {name}", lambda: convert_xgboost(xgb(kind, target, **params)))
+    return Setting(f"xgboost {name}", lambda: xgb(kind, target, **params))
 
 
 def xb(target: str, **params: Any) -> Setting:
     name = f"xgboost Booster {params['objective']}"
-    return Setting(name, lambda: convert_xgboost(xgb_train(target, **params)))
+    return Setting(name, lambda: xgb_train(target, **params))
 
 
 XGBOOST = (
     x_("regression", "Regressor", "score"),
     Setting(
         "xgboost regression, float64",
-        lambda: convert_xgboost(xgb("Regressor", "score"), input_type="float64"),
+        lambda: xgb("Regressor", "score"),
         "float64",
     ),
     x_("squaredlogerror", "Regressor", "positive", objective="reg:squaredlogerror"),
@@ -222,7 +249,7 @@ XGBOOST = (
     x_("binary hinge", "Classifier", "binary", objective="binary:hinge"),
     xb("binary", objective="binary:logistic"),
     xb("binary", objective="binary:logitraw"),
-    Setting("xgboost early stopping", lambda: convert_xgboost(xgb_early())),
+    Setting("xgboost early stopping", xgb_early),
     x_("three classes", "Classifier", "three"),
     x_("softmax", "Classifier", "three", objective="multi:softmax"),
     xb("three", objective="multi:softmax", num_class=3),
@@ -242,9 +269,7 @@ XGBOOST = (
     x_("categories in sets", "Classifier", "three", max_cat_to_onehot=1, **CODES),
     Setting(
         "xgboost categories of a DataFrame",
-        lambda: convert_xgboost(
-            xgb("Classifier", "binary", rows=data().typed(), enable_categorical=True)
-        ),
+        lambda: xgb("Classifier", "binary", rows=data().typed(), enable_categorical=True),
     ),
     Setting("xgboost .json", lambda: xgb_file(".json")),
     Setting("xgboost .ubj", lambda: xgb_file(".ubj")),
@@ -262,33 +287,32 @@ def lgb(kind: str, target: Any, *, rows: Any = None, fit: Any = None, **params: 
     return model.fit(data().x if rows is None else rows, labels, **(fit or {}))
 
 
-def lgb_early() -> TreeConversion:
+def lgb_early() -> Any:
     library: Any = importlib.import_module("lightgbm")
     stop = library.early_stopping(2, verbose=False)
     params = {"n_estimators": 200, "learning_rate": 0.8}
     fit = {"eval_X": data().x[::2], "eval_y": data().binary[::2], "callbacks": [stop]}
-    return convert_lightgbm(lgb("Classifier", "noisy", fit=fit, **params))
+    return lgb("Classifier", "noisy", fit=fit, **params)
 
 
-def lgb_file() -> TreeConversion:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.txt"
-        lgb("Classifier", "three").booster_.save_model(path)
-        return convert_lightgbm(path)
+def lgb_file() -> Path:
+    path = folder() / "model.txt"
+    lgb("Classifier", "three").booster_.save_model(path)
+    return path
 
 
 SETS = {"fit": {"categorical_feature": [4, 5]}, "min_data_per_group": 5, "cat_smooth": 1.0}
 
 
 def l_(name: str, kind: str, target: Any, **params: Any) -> Setting:
-    return Setting(f"lightgbm {name}", lambda: convert_lightgbm(lgb(kind, target, **params)))
+    return Setting(f"lightgbm {name}", lambda: lgb(kind, target, **params))
 
 
 LIGHTGBM = (
     l_("regression", "Regressor", "score"),
     Setting(
         "lightgbm regression, float64",
-        lambda: convert_lightgbm(lgb("Regressor", "score"), input_type="float64"),
+        lambda: lgb("Regressor", "score"),
         "float64",
     ),
     *(
@@ -323,7 +347,7 @@ LIGHTGBM = (
     l_("categories in sets", "Classifier", "three", **SETS),
     Setting(
         "lightgbm categories of a DataFrame",
-        lambda: convert_lightgbm(lgb("Classifier", "binary", rows=data().typed())),
+        lambda: lgb("Classifier", "binary", rows=data().typed()),
     ),
     Setting("lightgbm .txt", lgb_file),
 )
@@ -341,42 +365,35 @@ def cat(kind: str, target: Any, *, rows: Any = None, fit: Any = None, **params: 
     return model.fit(data().x if rows is None else rows, labels, **(fit or {}))
 
 
-def cat_threshold() -> TreeConversion:
+def cat_threshold() -> Any:
     model = cat("Classifier", "binary")
     model.set_probability_threshold(0.3)
-    return convert_catboost(model)
+    return model
 
 
-def cat_early() -> TreeConversion:
+def cat_early() -> Any:
     fit = halves("binary") | {"early_stopping_rounds": 2}
-    model = cat("Classifier", "noisy", fit=fit, iterations=200, learning_rate=0.9)
-    return convert_catboost(model)
+    return cat("Classifier", "noisy", fit=fit, iterations=200, learning_rate=0.9)
 
 
-def cat_file() -> TreeConversion:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.cbm"
-        cat("Classifier", "three").save_model(str(path))
-        return convert_catboost(path)
-
-
-def cat_texts() -> TreeConversion:
-    model = cat("Classifier", "binary", rows=data().named(), cat_features=["e", "f"])
-    return convert_catboost(model, categories={"e": list("rgbcm")})
+def cat_file() -> Path:
+    path = folder() / "model.cbm"
+    cat("Classifier", "three").save_model(str(path))
+    return path
 
 
 def c_(name: str, kind: str, target: Any, **params: Any) -> Setting:
-    return Setting(f"catboost {name}", lambda: convert_catboost(cat(kind, target, **params)))
+    return Setting(f"catboost {name}", lambda: cat(kind, target, **params))
 
 
 def cf(name: str, kind: str, target: Any, *, rows: str = "frame", **params: Any) -> Setting:
     """Of a frame with categories."""
 
-    def convert() -> TreeConversion:
+    def make() -> Any:
         params_ = {"cat_features": ["e", "f"]} | params
-        return convert_catboost(cat(kind, target, rows=getattr(data(), rows), **params_))
+        return cat(kind, target, rows=getattr(data(), rows), **params_)
 
-    return Setting(f"catboost {name}", convert)
+    return Setting(f"catboost {name}", make)
 
 
 CROSS = {"depth": 6, "iterations": 40, "max_ctr_complexity": 4, "model_size_reg": 0}
@@ -385,7 +402,7 @@ CATBOOST = (
     c_("RMSE", "Regressor", "score"),
     Setting(
         "catboost RMSE, float64",
-        lambda: convert_catboost(cat("Regressor", "score"), input_type="float64"),
+        lambda: cat("Regressor", "score"),
         "float64",
     ),
     c_("MAE", "Regressor", "score", loss_function="MAE"),
@@ -413,7 +430,11 @@ CATBOOST = (
     cf(
         "categories and one-hot", "Classifier", "crossed", rows="small", **CROSS, one_hot_max_size=5
     ),
-    Setting("catboost categories of texts", cat_texts),
+    Setting(
+        "catboost categories of texts",
+        lambda: cat("Classifier", "binary", rows=data().named(), cat_features=["e", "f"]),
+        options={"categories": {"e": list("rgbcm")}},
+    ),
     Setting("catboost .cbm", cat_file),
 )
 
