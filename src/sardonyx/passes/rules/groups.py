@@ -39,6 +39,8 @@ def instance_normalization(node: ir.Node, draft: Draft) -> Outcome:
         return Refusal("InstanceNormalization takes bfloat16 from opset 22 on")
     if not isinstance(shape[1], int):
         return Refusal("the number of channels is not known")
+    if draft.shape(node.outputs[0]) != shape:
+        return Refusal("a constant broadcasts x")
     numpy = dtype.numpy()
     scale, bias = (draft.tensor(np.full(shape[1], n, numpy), dtype) for n in (1, 0))
     return draft.call("InstanceNormalization", found.value, scale, bias, epsilon=found.epsilon)

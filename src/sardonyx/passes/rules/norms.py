@@ -144,6 +144,8 @@ def _over_last_axes(
     shape, dtype = draft.shape(found.value), draft.dtype(node.outputs[0])
     if shape is None or dtype is None or found.axes != list(range(found.axes[0], len(shape))):
         return Refusal("the means are not over the last axes")
+    if draft.shape(node.outputs[0]) != shape:
+        return Refusal("a constant broadcasts x")
     axis = found.axes[0]
     sizes = [size for size in shape[axis:] if isinstance(size, int)]
     if len(sizes) < len(shape) - axis:
