@@ -424,6 +424,13 @@ CATBOOST = (
     c_("Depthwise, classes", "Classifier", "three", grow_policy="Depthwise"),
     c_("YetiRank", "Ranker", "three", fit={"group_id": QUERIES}),
     cf("categories one-hot", "Regressor", "score", one_hot_max_size=100),
+    cf(
+        "categories one-hot, Lossguide",
+        "Classifier",
+        "three",
+        one_hot_max_size=100,
+        grow_policy="Lossguide",
+    ),
     cf("categories by statistics", "Regressor", "score", max_ctr_complexity=1),
     cf("categories, texts as labels", "Classifier", "texts"),
     cf("categories combined", "Classifier", "crossed", rows="small", **CROSS, one_hot_max_size=2),

@@ -6,7 +6,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,13 @@ class Categories:
     Attributes:
         names: of all columns.
         known: by categorical column, the categories whose places are fed.
+        hashes: what CatBoost makes of each.
         notes: what the numbers mean.
     """
 
     names: tuple[str, ...]
     known: Mapping[int, tuple[str, ...]]
+    hashes: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -104,7 +106,7 @@ def categories_of(
         f"column {names[column]} takes numbers of categories: {json.dumps(values)[:200]}"
         for column, values in sorted(listed.items())
     )
-    return Categories(names, listed, notes)
+    return Categories(names, listed, hashes, notes)
 
 
 def _hashes(

@@ -8,7 +8,6 @@ numbers is on. So all their combinations are put to the library, and the leaves 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -50,7 +49,7 @@ class Splits:
             len(feature.get("values") or ()) for feature in info.get("categorical_features") or ()
         )
         self._leaves: dict[tuple[Digit, ...], Array] = {}
-        self._columns: dict[str, int] = {}
+        self._columns: dict[int, int] = {}
 
     def test(self, split: Mapping[str, Any], place: Place | None) -> tuple[int, float, bool]:
         """Column, threshold, and whether NaN is at most the threshold; `place` is where the split stands."""
@@ -58,29 +57,17 @@ class Splits:
             feature = self.floats[split["float_feature_index"]]
             below = feature["nan_value_treatment"] != "AsTrue"
             return int(feature["flat_feature_index"]), float(split["border"]), below
-        key = json.dumps({k: v for k, v in split.items() if k != "split_index"}, sort_keys=True)
-        if split["split_type"] == "OnlineCtr":
-            key = str(split["split_index"])
-        if key not in self._columns:
-            self._columns[key] = self._asked(split, place)
-        return self._columns[key], 0.5, True
+        if split["split_type"] == "OneHotFeature":
+            column = self.flat[split["cat_feature_index"]]
+            texts, hashes = self.known.known[column], self.known.hashes
+            codes = [code for code, text in enumerate(texts) if hashes[text] == split["value"]]
+            return self.book.member(column, codes), 0.5, True
+        number = int(split["split_index"])
+        if number not in self._columns:
+            self._columns[number] = self._asked(split, place)
+        return self._columns[number], 0.5, True
 
     def _asked(self, split: Mapping[str, Any], place: Place | None) -> int:
-        digits = self._digits(split)
-        if place is None or self.oracle is None:
-            raise ConvertError(
-                "its trees are not symmetric and split by categories.",
-                where=WHERE,
-                hint='Train it with grow_policy="SymmetricTree", or on categories as plain numbers.',
-            )
-        tree, bit = place
-        said = (self._ask(digits)[:, tree] >> bit) & 1
-        return self.book.number(Lookup(digits, tuple(said.astype(float).tolist())))
-
-    def _digits(self, split: Mapping[str, Any]) -> tuple[Digit, ...]:
-        """Everything that the split depends on."""
-        if split["split_type"] == "OneHotFeature":
-            return (self._category(split["cat_feature_index"]),)
         if split["split_type"] != "OnlineCtr":
             raise ConvertError(
                 f"splits of type {split['split_type']!r:.80} are not known.",
@@ -88,6 +75,19 @@ class Splits:
                 value=split["split_type"],
                 hint="This version reads the splits of CatBoost 1.2.",
             )
+        if place is None:
+            raise ConvertError(
+                "its trees are not symmetric and split by statistics of categories.",
+                where=WHERE,
+                hint='Train it with grow_policy="SymmetricTree", or with a one_hot_max_size that takes all categories.',
+            )
+        digits = self._digits(split)
+        tree, bit = place
+        said = (self._ask(digits)[:, tree] >> bit) & 1
+        return self.book.number(Lookup(digits, tuple(said.astype(float).tolist())))
+
+    def _digits(self, split: Mapping[str, Any]) -> tuple[Digit, ...]:
+        """Everything that the split depends on."""
         found: dict[Digit, None] = {}
         for element in self._elements(split):
             if element["combination_element"] == "float_feature":
