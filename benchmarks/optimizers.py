@@ -189,7 +189,7 @@ def _by_openvino(path: Path, every: list[dict[str, Any]]) -> list[dict[str, Any]
     core = openvino.Core()
     model = core.read_model(path)
     compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    names = [port.any_name for port in compiled.outputs]
+    names = [f"output {index}" for index in range(len(compiled.outputs))]  # one may have many names
     found = []
     for feeds in every:
         given = {port.any_name: feeds[port.any_name] for port in compiled.inputs}

@@ -17,7 +17,7 @@ from sardonyx.errors import SardonyxError
 from sardonyx.model.load import load
 from sardonyx.model.save import to_proto
 from sardonyx.passes.optimize import Settings, optimize
-from sardonyx.passes.pipelines import LEVELS, Rules, every_rule, names_of
+from sardonyx.passes.pipelines import LAST, LEVELS, Rules, every_rule, names_of
 from sardonyx.passes.rewriting.rule import Bound
 from sardonyx.runtime.folding import fold_node
 
@@ -29,7 +29,7 @@ def alone(seed: int) -> Settings:
     names = [
         name
         for name in names_of(3)
-        if name not in {step.name for step in LEVELS[3] if isinstance(step, Rules)}
+        if name not in {step.name for step in (*LEVELS[3], *LAST[3]) if isinstance(step, Rules)}
     ]
     return Settings(level=3, without=frozenset(names) - {names[seed % len(names)]})
 

@@ -132,8 +132,22 @@ def normalised_rows(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     make.call("BatchNormalization", inputs, target)
 
 
+@of_rank(3)
+def products_of_rows(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """Products with bias side by side, each in parts next, as queries and keys are."""
+    if 0 in shape:
+        return
+    n, rows, width = shape
+    for _ in range(make.pick(1, 2, 3)):
+        y = make.call("MatMul", [x, make.floats(width, 4)], (n, rows, 4))
+        bias = make.floats(*make.pick((4,), (4,), (4,), (1,), (rows, 4)))
+        y = make.call("Add", make.pick([y, bias], [bias, y]), (n, rows, 4))
+        parts = make.shape_vector(y, (n, rows, 4), [make.pick(None, n), rows, 2, 2])
+        make.call("Reshape", [y, parts], (n, rows, 2, 2))
+
+
 STEPS: tuple[Step, ...] = (
     *(product, gemm, convolution, convolution),
     *(einsum, two_products, before_convolution, transposed_convolution),
-    *(normalised_rows,),
+    *(normalised_rows, products_of_rows),
 )

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from sardonyx.errors import InputError, UnsupportedError
 from sardonyx.passes.opset.convert import convert
 from sardonyx.passes.opset.needed import NeedsOpset
-from sardonyx.passes.pipelines import LEVELS, Rules, names_of
+from sardonyx.passes.pipelines import LAST, LEVELS, Rules, Step, names_of
 from sardonyx.passes.rewriting.bill import NOTHING
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.engine import Engine, Listener
@@ -101,8 +101,10 @@ def optimize(
     for done in range(MOST_ROUNDS):
         if progress is not None:
             progress(done, MOST_ROUNDS)
-        if not _round(engine, settings, wanted) and not _raise_opset(engine, settings, wanted):
+        changed = _round(engine, LEVELS[settings.level], settings.without, wanted)
+        if not changed and not _raise_opset(engine, settings, wanted):
             break
+    _round(engine, LAST[settings.level], settings.without, set())
     ledger.after = total_bill(work)
     if work.grown > _WORTH_TELLING:
         ledger.notes.append(
@@ -112,15 +114,17 @@ def optimize(
     return Optimized(copy, ledger)
 
 
-def _round(engine: Engine, settings: Settings, wanted: set[int]) -> bool:
+def _round(
+    engine: Engine, steps: Sequence[Step], without: frozenset[str], wanted: set[int]
+) -> bool:
     """Once through the list; whether anything has changed. Versions that rules would need are added."""
     begin = engine.ledger.rewrites
     wanted.clear()
-    for step in LEVELS[settings.level]:
-        if step.name in settings.without:
+    for step in steps:
+        if step.name in without:
             continue
         if isinstance(step, Rules):
-            engine.sweep(_heard(step.by_operator(settings.without), wanted))
+            engine.sweep(_heard(step.by_operator(without), wanted))
         else:
             step.run(engine)
         if engine.is_spent:

@@ -33,6 +33,7 @@ from sardonyx.passes.rules import (
     conditions,
     convolutions,
     einsum,
+    flat_products,
     gathers,
     groups,
     no_ops,
@@ -52,7 +53,7 @@ from sardonyx.passes.rules import (
 from sardonyx.passes.rules.layout import turn_regions
 from sardonyx.passes.rules.side_by_side import put_side_by_side
 
-__all__ = ["LEVELS", "Pass", "Rules", "every_rule", "names_of"]
+__all__ = ["LAST", "LEVELS", "Pass", "Rules", "Step", "every_rule", "names_of"]
 
 Whole: TypeAlias = Callable[[Engine], None]
 
@@ -126,17 +127,22 @@ LEVELS: Mapping[int, tuple[Step, ...]] = {
     3: (*_CONSTANT, *_WEIGHTS, *_ONCE, *_MERGE, *_NEWER),
 }
 
+# What follows when nothing of the level applies any more: patterns of other rules are not recognised after it.
+_FLAT: tuple[Step, ...] = (Rules("flat-products", flat_products.RULES),)
+LAST: Mapping[int, tuple[Step, ...]] = {0: (), 1: (), 2: _FLAT, 3: _FLAT}
+
 
 def every_rule() -> tuple[Rule, ...]:
     """All rules of all levels, each once."""
-    steps = (step for level in LEVELS.values() for step in level if isinstance(step, Rules))
+    lists = (*LEVELS.values(), *LAST.values())
+    steps = (step for level in lists for step in level if isinstance(step, Rules))
     return tuple(dict.fromkeys(one for step in steps for one in step.rules))
 
 
 def names_of(level: int) -> tuple[str, ...]:
     """What can be switched off by name."""
     found: dict[str, None] = {}
-    for step in LEVELS[level]:
+    for step in (*LEVELS[level], *LAST[level]):
         found[step.name] = None
         for one in step.rules if isinstance(step, Rules) else ():
             found[one.name] = None

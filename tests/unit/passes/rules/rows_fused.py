@@ -172,4 +172,10 @@ ROWS: Mapping[str, Row] = {
         "float none = {0.0}, float low = {-1e30}",
         23,
     ),
+    "products-of-rows": Row(
+        "float[2, 3, 4] x => float[2, 3, 2, 1] y, float[6, 2] z",
+        "a = MatMul (x, w) b = Add (a, c) y = Reshape (b, four) d = MatMul (x, w) e = Add (c, d) z = Reshape (e, two)",
+        "Reshape Gemm Reshape Gemm Reshape",
+        f"{W}, float[2] c = {{1., -2.}}, int64[4] four = {{0, 0, 2, 1}}, int64[2] two = {{6, 2}}",
+    ),
 }  # fmt: skip
