@@ -107,7 +107,7 @@ class Engine:
         graph = node.graph
         assert graph is not None, "a node that was offered is in a graph"
         for value in draft.tensors:
-            self.work.model.graph.register_initializer(value)
+            self.work.add_constant(value)
         new = list(draft.nodes)
         _carry_over(node, new)
         graph.insert_before(node, new)
@@ -139,7 +139,7 @@ class Engine:
         for name, value in list(body.initializers.items()):
             del body.initializers[name]
             value.name = self.work.fresh_name("constant")
-            self.work.model.graph.register_initializer(value)
+            self.work.add_constant(value)
         nodes = list(body)
         outputs = list(body.outputs)
         body.outputs.clear()

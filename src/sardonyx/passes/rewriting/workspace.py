@@ -89,6 +89,12 @@ class Workspace:
                 self._names.add(name)
                 return name
 
+    def add_constant(self, value: ir.Value) -> None:
+        """Make a value an initializer of the model; before IR version 4 it must be listed as an input too."""
+        self.model.graph.register_initializer(value)
+        if (self.model.ir_version or 4) < 4:
+            self.model.graph.inputs.append(value)
+
     def tensor_of(self, value: ir.Value) -> ir.TensorProtocol | None:
         """What a value is in every run: an initializer that no caller can replace, or a Constant."""
         if value.is_graph_input():

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from sardonyx.passes.rewriting.draft import Draft
-from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
+from sardonyx.passes.rewriting.rule import EQUAL, ROUNDED, Outcome, Refusal, rule
 
 __all__ = ["RULES", "affine_of_normalization"]
 
@@ -273,7 +273,7 @@ def _pads_itself(conv: ir.Node, draft: Draft) -> bool:
     return mode != "NOTSET" or any(draft.attribute(conv, "pads", []))
 
 
-@rule("ConvTranspose")
+@rule("ConvTranspose", bound=EQUAL)
 def pad_before_transposed_conv(node: ir.Node, draft: Draft) -> Outcome:
     """Pad by zeros before a ConvTranspose that cuts the padding off again goes."""
     pad = draft.made_by(node.inputs[0], "Pad")
@@ -287,6 +287,9 @@ def pad_before_transposed_conv(node: ir.Node, draft: Draft) -> Outcome:
         return Refusal("the convolution decides by itself what it cuts off")
     if any(pads[axis] or pads[axis + rank] for axis in (0, 1)):
         return Refusal("it pads the batch or the channels")
+    weight = draft.constant(node.inputs[1])
+    if weight is None or not np.isfinite(weight.astype(np.float64)).all():
+        return Refusal("a weight may be infinite or NaN, and so would be its product with 0")
     added = [*pads[2:rank], *pads[rank + 2 :]]
     own = draft.attribute(node, "pads", [0] * len(added))
     strides = draft.attribute(node, "strides", [1] * (rank - 2))
