@@ -137,6 +137,7 @@ def score_rounding(ensemble: Ensemble, rows: Array) -> Array:
             steepest += top
         terms = terms + sizes[:, list(ensemble.sloped)] @ steepest[:, None]
     # Rounding errors of either sign add up like a random walk.
-    steps = np.sqrt(len(ensemble.trees) + 1) if ensemble.real == "float32" else 1.0
+    added = len(ensemble.trees) + (ensemble.features if ensemble.linear is not None else 0)
+    steps = np.sqrt(added + 1) if ensemble.real == "float32" else 1.0
     rounding: Array = half * terms * steps
     return rounding

@@ -175,7 +175,7 @@ def test_texts_as_categories_of_catboost_need_a_list() -> None:
             convert_catboost(model, categories={"a": ["r"]})
 
 
-def test_categories_in_trees_that_are_not_symmetric_are_refused() -> None:
+def test_statistics_of_categories_in_trees_that_are_not_symmetric_are_refused() -> None:
     model = cat(
         "Regressor", "score", rows=data().frame, cat_features=["e", "f"], grow_policy="Depthwise"
     )
