@@ -14,13 +14,13 @@ from tests.unit.passes.rules.table import answers, hostile_feeds, operators
 from sardonyx.model.load import load
 from sardonyx.model.save import to_proto
 from sardonyx.passes.optimize import Settings, optimize
-from sardonyx.passes.pipelines import LEVELS, Rules, every_rule, names_of
+from sardonyx.passes.pipelines import LAST, LEVELS, Rules, every_rule, names_of
 from sardonyx.passes.rewriting.rule import Bound
 from sardonyx.runtime.folding import fold_node
 
 ROWS: dict[str, Row] = {**rows_numbers.ROWS, **rows_shapes.ROWS, **rows_fused.ROWS}
 RULES = {one.name: one for one in every_rule()}
-GROUPS = {step.name for step in LEVELS[3] if isinstance(step, Rules)}
+GROUPS = {step.name for step in (*LEVELS[3], *LAST[3]) if isinstance(step, Rules)}
 
 
 def test_every_rule_has_a_row() -> None:
