@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from benchmarks.conversions import torch_models as zoo
 from benchmarks.conversions.case import Case
 from sardonyx.convert.convert import Converted
+from sardonyx.convert.quiet import quiet
 from sardonyx.convert.request import Example, Request
 
 __all__ = ["CASES"]
@@ -23,7 +24,7 @@ __all__ = ["CASES"]
 def _seeded(make: Callable[[], Request]) -> Callable[[], Request]:
     @functools.wraps(make)
     def seeded() -> Request:
-        with torch.random.fork_rng(devices=[]):
+        with quiet(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(7)
             return make()
 

@@ -94,6 +94,8 @@ class _Compiled:
         copies = [each.clone() if isinstance(each, torch.Tensor) else each for each in args]
         expected = self._graph(*copies)
         try:
+            if any(map(_was_written, copies, args)):
+                raise ConvertError("the graph writes into its inputs or buffers.")
             if len(self._runs) >= _MOST_SHAPES:
                 raise ConvertError(f"more than {_MOST_SHAPES} sets of shapes.", limit=_MOST_SHAPES)
             if self._updates > _MOST_UPDATES:
@@ -120,9 +122,6 @@ class _Compiled:
         feeds = {name: to_array(args[i]) for name, i in zip(names, places, strict=True)}
         with torch.no_grad():
             program = export_flat(module, feeds, names, {})
-        signature = program.graph_signature
-        if signature.user_inputs_to_mutate or signature.buffers_to_mutate:
-            raise ConvertError("the graph writes into its inputs or buffers.")
         kinds = [_result_kind(each) for each in expected]
         outputs = tuple(f"output_{i}" for i, kind in enumerate(kinds) if kind != "none")
         model = to_onnx(program, DEFAULT_OPSET, {})
@@ -163,6 +162,15 @@ def _as_tensor(value: Any) -> torch.Tensor:
     return (
         value if isinstance(value, torch.Tensor) else torch.scalar_tensor(value, dtype=torch.int64)
     )
+
+
+def _was_written(copy: Any, original: Any) -> bool:
+    """Whether a run wrote into a copy that was made for it."""
+    if not isinstance(copy, torch.Tensor):
+        return False
+    if copy.is_inference():  # these count no versions
+        return not torch.equal(copy, original)
+    return copy._version != 0
 
 
 def _kind(value: Any) -> Any:

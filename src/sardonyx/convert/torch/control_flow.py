@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils import _pytree
 
-__all__ = ["both", "branch", "choose", "either", "loop", "negated", "number"]
+__all__ = ["both", "branch", "choose", "either", "element", "loop", "negated", "number"]
 
 Values: TypeAlias = tuple[Any, ...]
 
@@ -99,6 +99,13 @@ def either(first: Any, second: Callable[[], Any]) -> Any:
 
 def negated(value: Any) -> Any:
     return torch.logical_not(_truth(value)) if isinstance(value, torch.Tensor) else not value
+
+
+def element(value: Any, index: Any) -> Any:
+    """`value[index]` by a loop's counter, which may be a tensor."""
+    if not isinstance(value, torch.Tensor) or not isinstance(index, torch.Tensor):
+        return value[index]
+    return value.index_select(0, index.reshape(1)).squeeze(0)
 
 
 def number(kind: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ from sardonyx.convert.torch.arrays import to_tensor
 from sardonyx.convert.torch.recurrent import recurrent_operators, recurrent_translations
 from sardonyx.errors import InputError
 
-__all__ = ["export_flat", "to_onnx"]
+__all__ = ["export_flat", "find_operators", "to_onnx"]
 
 _OLDEST, _NEWEST = 18, 23  # opsets that torch's exporter writes
 
@@ -50,7 +50,7 @@ def to_onnx(
 ) -> ir.Model:
     """The program as ONNX, in the opset nearest to the one asked for that torch writes."""
     table = dict(recurrent_translations())
-    table.update({_operator(name): function for name, function in translations.items()})
+    table.update(find_operators(translations))
     with _one_version_of_bodies():
         made = torch.onnx.export(
             program,
@@ -82,6 +82,15 @@ def _one_version_of_bodies() -> Iterator[None]:
         yield
     finally:
         passes.add_opset_imports = add
+
+
+def find_operators(translations: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The translations by torch's own operators.
+
+    Raises:
+        InputError: there is no such operator.
+    """
+    return {_operator(name): function for name, function in translations.items()}
 
 
 def _operator(name: Any) -> Any:

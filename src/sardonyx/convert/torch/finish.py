@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.convert.request import Dynamic
-from sardonyx.convert.torch.source_lines import keep_user_lines
+from sardonyx.convert.torch.source_lines import keep_user_lines, point_at_test
 from sardonyx.errors import ConvertError
 from sardonyx.passes.optimize import Settings, optimize
 
@@ -53,8 +53,11 @@ def finish(model: ir.Model, wanted: Wanted) -> ir.Model:
             array = np.array(initializer.const_value.numpy())
             dtype = initializer.const_value.dtype
             initializer.const_value = ir.tensor(array, dtype=dtype, name=initializer.name)
-    for node in _nodes(model):
+    nodes = list(_nodes(model))
+    for node in nodes:
         keep_user_lines(node)
+    for node in nodes:
+        point_at_test(node)
     if model.graph.opset_imports.get("") != wanted.opset:
         model = optimize(model, Settings(0, opset=wanted.opset)).model
     model.producer_name = "sardonyx"

@@ -222,7 +222,9 @@ class FlowRewriter:
             _assign_one(statement.target.id, _load(counter)),
             _assign_one(counter, ast.BinOp(_load(counter), ast.Add(), step)),
         ]
-        body = [*(_located(each, statement) for each in head), *statement.body]
+        indexing = _Elements(statement.target.id)
+        inner_body = [indexing.visit(each) for each in statement.body]
+        body = [*(_located(each, statement) for each in head), *inner_body]
         # The name has a value before its first use in the body, so that it need not be carried.
         inner = defined | {counter, end}
         return [*begin, *self._loop(statement, _located(test, statement), body, inner, live)]
@@ -368,6 +370,20 @@ class _Expressions(ast.NodeTransformer):
         for pair in pairs[1:]:
             found = _helper("both", found, _thunk(pair))
         return ast.copy_location(found, node)
+
+
+class _Elements(ast.NodeTransformer):
+    """`x[i]` by the counter of a loop."""
+
+    def __init__(self, counter: str) -> None:
+        self._counter = counter
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        by_counter = isinstance(node.slice, ast.Name) and node.slice.id == self._counter
+        if not by_counter or not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.copy_location(_helper("element", node.value, node.slice), node)
 
 
 # ---------------------------------------------------------------- building and reading syntax

@@ -69,17 +69,7 @@ def _decides(model: ir.Model) -> bool:
 
 def by_export(subject: Subject) -> tuple[ir.Model, list[str]]:
     program = subject.program or _exported(subject)
-    notes = []
-    signature = program.graph_signature
-    if signature.user_inputs_to_mutate:
-        notes.append("the model writes into its inputs; the ONNX model does not")
-    if signature.buffers_to_mutate:
-        names = [name.removeprefix("model.") for name in signature.buffers_to_mutate.values()]
-        notes.append(
-            f"a call changes the module's {', '.join(names)}; the ONNX model keeps no state and answers as the "
-            "first call does"
-        )
-    return to_onnx(program, subject.wanted.opset, subject.translations), notes
+    return to_onnx(program, subject.wanted.opset, subject.translations), []
 
 
 def by_rewriting(subject: Subject) -> tuple[ir.Model, list[str]]:

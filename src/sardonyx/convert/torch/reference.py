@@ -67,6 +67,27 @@ class Reference:
             args, kwargs = self.layout.call(tensors)
             return answers_of(self.model(*args, **kwargs))
 
+    def writes(self, feeds: Feeds) -> tuple[list[str], list[str]]:
+        """The inputs and the buffers that a call writes into."""
+        tensors = [
+            to_tensor(feeds[name], like)
+            for name, like in zip(self.names, self.layout.tensors, strict=True)
+        ]
+        given = [tensor._version for tensor in tensors]
+        module = self.model if isinstance(self.model, nn.Module) else nn.Module()
+        with inference(self.model):
+            before = {name: (b, b._version) for name, b in module.named_buffers()}
+            args, kwargs = self.layout.call(tensors)
+            self.model(*args, **kwargs)
+            after = dict(module.named_buffers())
+            buffers = [
+                name
+                for name, (buffer, version) in before.items()
+                if after.get(name) is not buffer or buffer._version != version
+            ]
+        pairs = zip(self.names, tensors, given, strict=True)
+        return [name for name, tensor, version in pairs if tensor._version != version], buffers
+
     def answer(self, feeds: Feeds) -> Sequence[Any]:
         return [to_array(tensor) for tensor in self.run(feeds)[1]]
 

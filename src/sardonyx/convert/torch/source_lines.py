@@ -6,7 +6,7 @@ import re
 
 import onnx_ir as ir
 
-__all__ = ["keep_user_lines"]
+__all__ = ["keep_user_lines", "point_at_test"]
 
 _STACK_TRACE = "pkg.torch.onnx.stack_trace"
 _FRAME = re.compile(r'(?=^[ \t]*File ")', re.MULTILINE)
@@ -27,6 +27,16 @@ def keep_user_lines(node: ir.Node) -> None:
     node.metadata_props.pop(_STACK_TRACE, None)
     if kept:
         node.metadata_props[_STACK_TRACE] = "".join(kept)
+
+
+def point_at_test(node: ir.Node) -> None:
+    """An If or Loop stands where its test is; torch gives it the last line of its bodies."""
+    place = {"If": 0, "Loop": 1}.get(node.op_type)
+    test = None if place is None or place >= len(node.inputs) else node.inputs[place]
+    producer = None if test is None else test.producer()
+    trace = None if producer is None else producer.metadata_props.get(_STACK_TRACE)
+    if trace:
+        node.metadata_props[_STACK_TRACE] = trace
 
 
 def _frames(node: ir.Node) -> list[str]:

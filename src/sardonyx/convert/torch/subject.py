@@ -13,6 +13,7 @@ from sardonyx.convert.candidate import Feeds
 from sardonyx.convert.request import Dynamic, Example, Request
 from sardonyx.convert.torch.arrays import to_array
 from sardonyx.convert.torch.dynamic import find_dynamic
+from sardonyx.convert.torch.exported import find_operators
 from sardonyx.convert.torch.files import open_file
 from sardonyx.convert.torch.finish import DEFAULT_OPSET, Wanted
 from sardonyx.convert.torch.reference import Reference, modules_of
@@ -81,8 +82,13 @@ def open_subject(request: Request) -> Subject:
         dynamic,
         request.opset or DEFAULT_OPSET,
     )
-    notes = (*_notes(model, layouts[0], names, dynamic, answers), *trials.notes)
+    notes = (
+        *_notes(model, layouts[0], names, dynamic, answers),
+        *_notes_of_writes(reference, feeds[0]),
+        *trials.notes,
+    )
     translations = request.option("translations") or {}
+    find_operators(translations)
     return Subject(model, program, reference, feeds, wanted, trials, translations, notes)
 
 
@@ -131,6 +137,19 @@ def _open_axes(program: ExportedProgram, names: Sequence[str]) -> Dynamic:
                 )
                 found.setdefault(name, {})[axis] = symbols.setdefault(str(size), fresh)
     return found
+
+
+def _notes_of_writes(reference: Reference, feeds: Feeds) -> list[str]:
+    inputs, buffers = reference.writes(feeds)
+    notes = []
+    if inputs:
+        notes.append(f"the model writes into {', '.join(inputs)}; the ONNX model does not")
+    if buffers:
+        notes.append(
+            f"a call changes the module's {', '.join(buffers)}; the ONNX model keeps no state, and answers as the "
+            "first call does"
+        )
+    return notes
 
 
 def _notes(
