@@ -13,9 +13,6 @@ IMAGE = "float[1, 2, 4, 4] x => float[P, Q, R, S] y"
 K = "float[2, 2, 1, 2] k = {1., -2., 3., 4., -1., 2., 3., 5.}"
 CHANNELS = "float[2] a = {1., -2.}, float[2] b = {3., 0.5}, float[2] v = {1., 2.}"
 W = "float[4, 2] w = {1., 2., -3., 4., 5., 6., -7., 8.}"
-HEADS = "float[B, 2, S, 4] q, float[B, 2, S, 4] k, float[B, 2, S, 4] v => float[B, 2, S, 4] y"
-KEYS = "t = Transpose <perm = [0, 1, 3, 2]> (k)"
-PARTED = "Reshape ({0}, parts) {1} = Transpose <perm = [0, 2, 1, 3]>"
 NORM = "m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) s = Mul (d, d)"
 
 ROWS: Mapping[str, Row] = {
@@ -151,27 +148,7 @@ ROWS: Mapping[str, Row] = {
         "InstanceNormalization",
         "float[2] one = {1., 1.}, float[2] none = {0., 0.}, float[2, 1, 1] f = {2., -3.}",
     ),
-    # attention
-    "attention-of-rows": Row(
-        "float[B, S, 8] q, float[B, S, 8] k, float[B, S, 8] v => float[B, S, 8] y",
-        "qh = Reshape (q, h) kh = Reshape (k, h) vh = Reshape (v, h) qt = Transpose <perm = [0, 2, 1, 3]> (qh) "
-        "kt = Transpose <perm = [0, 2, 1, 3]> (kh) vt = Transpose <perm = [0, 2, 1, 3]> (vh) "
-        "o = Attention (qt, kt, vt) ot = Transpose <perm = [0, 2, 1, 3]> (o) y = Reshape (ot, w)",
-        "Attention",
-        "int64[4] h = {0, 0, 2, 4}, int64[3] w = {0, 0, 8}",
-        23,
-    ),
-    "attention": Row(
-        HEADS, f"{KEYS} s = MatMul (q, t) p = Softmax <axis = -1> (s) y = MatMul (p, v)", "Attention", opset=23
-    ),
-    "attention-with-mask": Row(
-        HEADS.replace(" =>", ", bool[B, 1, S, S] w =>"),
-        f"{KEYS} a = MatMul (q, t) m = Where (w, none, low) s = Add (a, m) p = Softmax <axis = -1> (s) "
-        "y = MatMul (p, v)",
-        "Where Attention",
-        "float none = {0.0}, float low = {-1e30}",
-        23,
-    ),
+    # last
     "products-of-rows": Row(
         "float[2, 3, 4] x => float[2, 3, 2, 1] y, float[6, 2] z",
         "a = MatMul (x, w) b = Add (a, c) y = Reshape (b, four) d = MatMul (x, w) e = Add (c, d) z = Reshape (e, two)",

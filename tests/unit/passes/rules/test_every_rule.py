@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import onnx
 import pytest
-from tests.unit.passes.rules import rows_fused, rows_numbers, rows_shapes
+from tests.unit.passes.rules import rows_attention, rows_fused, rows_numbers, rows_shapes
 from tests.unit.passes.rules.row import Row
 from tests.unit.passes.rules.table import answers, hostile_feeds, operators
 
@@ -18,14 +18,15 @@ from sardonyx.passes.pipelines import LAST, LEVELS, Rules, every_rule, names_of
 from sardonyx.passes.rewriting.rule import Bound
 from sardonyx.runtime.folding import fold_node
 
-ROWS: dict[str, Row] = {**rows_numbers.ROWS, **rows_shapes.ROWS, **rows_fused.ROWS}
+TABLES = (rows_numbers.ROWS, rows_shapes.ROWS, rows_fused.ROWS, rows_attention.ROWS)
+ROWS: dict[str, Row] = {name: row for table in TABLES for name, row in table.items()}
 RULES = {one.name: one for one in every_rule()}
 GROUPS = {step.name for step in (*LEVELS[3], *LAST[3]) if isinstance(step, Rules)}
 
 
 def test_every_rule_has_a_row() -> None:
     assert sorted(RULES) == sorted(ROWS)
-    assert len(ROWS) == len(rows_numbers.ROWS) + len(rows_shapes.ROWS) + len(rows_fused.ROWS)
+    assert len(ROWS) == sum(map(len, TABLES))
 
 
 @pytest.mark.parametrize("name", ROWS)
