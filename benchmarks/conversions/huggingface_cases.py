@@ -162,7 +162,7 @@ CASES: tuple[Case, ...] = (
     _case("LlamaForCausalLM", check=_past()),
     _case("Qwen2ForCausalLM", check=_past()),
     _case("Qwen3ForCausalLM", check=_past()),
-    _case("Qwen3ForCausalLM", pooling="last", check=_embedding),
+    _case("Qwen3Model", pooling="last", check=_embedding),
     _case("MistralForCausalLM", check=_past()),
     _case("MixtralForCausalLM", check=_past()),
     _case("GemmaForCausalLM", check=_past()),

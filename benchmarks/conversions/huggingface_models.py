@@ -139,6 +139,7 @@ MODELS: Mapping[str, Callable[[], Any]] = {
     "LlamaForCausalLM": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**_CAUSAL)),
     "Qwen2ForCausalLM": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**_CAUSAL)),
     "Qwen3ForCausalLM": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**_CAUSAL, head_dim=8)),
+    "Qwen3Model": lambda: hf.Qwen3Model(hf.Qwen3Config(**_CAUSAL, head_dim=8)),
     "MistralForCausalLM": lambda: hf.MistralForCausalLM(
         hf.MistralConfig(**_CAUSAL, sliding_window=5)
     ),

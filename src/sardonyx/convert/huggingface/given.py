@@ -92,11 +92,11 @@ def fit_inputs(
         elif each.name.startswith("past_key_values."):
             kept.append(each)
     known = {each.name for each in kept}
-    batch = next((np.shape(first[e.name])[0] for e in kept if e.name in first and e.shape), None)
+    sizes = sizes_of(kept, first)
     for name, value in first.items():
         if name not in known:
             shapes = [np.shape(feeds[name]) for feeds in examples if name in feeds]
-            kept.append(Input(name, _open(name, shapes, batch), given(value)))
+            kept.append(Input(name, _open(name, shapes, sizes), given(value)))
     return tuple(kept)
 
 
@@ -112,16 +112,21 @@ def _fit(each: Input, value: Array) -> Input:
     return Input(each.name, shape, each.draw)
 
 
-def _open(name: str, shapes: Sequence[tuple[int, ...]], batch: int | None) -> tuple[int | str, ...]:
-    """The axes of an input that only the user knows: the batch, and what differs between the examples."""
+def _open(
+    name: str, shapes: Sequence[tuple[int, ...]], sizes: Mapping[str, int]
+) -> tuple[int | str, ...]:
+    """The axes of an input that only the user knows: as long as one that is known, or differing between examples."""
     if len({len(shape) for shape in shapes}) > 1:
         raise InputError(f"the examples have {name!r} with different numbers of axes.", where=name)
+    alike = {size: symbol for symbol, size in reversed([*sizes.items()]) if size > 1}
     found: list[int | str] = []
-    for axis, sizes in enumerate(zip(*shapes, strict=True)):
-        if axis == 0 and batch in (None, sizes[0]):
+    for axis, lengths in enumerate(zip(*shapes, strict=True)):
+        if axis == 0 and sizes.get("batch", lengths[0]) == lengths[0]:
             found.append("batch")
+        elif lengths[0] in alike:
+            found.append(alike[lengths[0]])
         else:
-            found.append(f"{name}_{axis}" if len(set(sizes)) > 1 else sizes[0])
+            found.append(f"{name}_{axis}" if len(set(lengths)) > 1 else lengths[0])
     return tuple(found)
 
 
@@ -140,5 +145,6 @@ def sizes_of(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> dict[str, i
                     )
     total = found.pop(TOTAL, None)
     if any("past_sequence" in each.shape for each in inputs):
-        found.setdefault("past_sequence", (total or found["sequence"]) - found["sequence"])
+        new = found.get("sequence", 0)
+        found.setdefault("past_sequence", (total or new) - new)
     return found

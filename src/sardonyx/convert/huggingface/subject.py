@@ -95,15 +95,24 @@ def open_subject(request: Request) -> Subject:
         Trial(title, draw(other, 200 + index))
         for index, (title, other) in enumerate(symbols.others(part.others))
     ]
-    outputs = tuple(_run(eager, trials[0].feeds, bool(examples)))
+    what = "the example" if examples else "inputs made from its config"
+    hint = "Give inputs that it runs on: sardonyx.convert(model, {'input_ids': ids, …})."
+    outputs = tuple(_run(eager, trials[0].feeds, what, hint))
     wanted = Wanted(
         names,
         _names(request.output_names, outputs, "outputs"),
         {renamed[name]: axes for name, axes in symbols.axes(inputs).items()},
         request.opset or DEFAULT_OPSET,
     )
+    feeds = draw({**{name: max(size, 2) for name, size in sizes.items()}, **part.sizes}, 7)
+    _run(
+        eager,
+        feeds,
+        "inputs of other sizes",
+        "Name the axes that may change: dynamic={'input_ids': {0: 'batch'}}.",
+    )
     notes = [*part.notes, *_told(model, part, wanted, constants)]
-    return Subject(model, eager, draw(part.sizes, 7), wanted, tuple(trials), tuple(notes))
+    return Subject(model, eager, feeds, wanted, tuple(trials), tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -193,18 +202,17 @@ def _typical(part: Part, inputs: Sequence[Input], examples: Sequence[Given]) -> 
     return {name: size for name, size in found.items() if name in used}
 
 
-def _run(eager: Eager, feeds: Feeds, own: bool) -> Sequence[str]:
+def _run(eager: Eager, feeds: Feeds, what: str, hint: str) -> Sequence[str]:
     try:
         return list(eager.run(feeds))
     except InputError:
         raise
     except Exception as error:  # of the model, which may raise anything
         text = " ".join(str(error).split())[:300]
-        what = "the example" if own else "inputs made from its config"
         raise InputError(
             f"the model itself fails on {what}: {type(error).__name__}: {text}.",
             where=type(eager.model).__name__,
-            hint="Give example inputs that it runs on: sardonyx.convert(model, {'input_ids': ids, …}).",
+            hint=hint,
         ) from error
 
 

@@ -12,6 +12,7 @@ import torch
 import transformers as hf
 from benchmarks.conversions.huggingface_models import MODELS, seeded_model
 
+from sardonyx.convert.huggingface.attention import exportable
 from sardonyx.convert.huggingface.examples import Input, draw_feeds, mask, positions, tokens
 from sardonyx.convert.huggingface.folders import open_folder
 from sardonyx.convert.huggingface.past import build_cache, past_names
@@ -174,3 +175,18 @@ def test_pooling_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text(json.dumps([{"type": "a.Dense", "path": "2_Dense"}]))
     with pytest.raises(ConvertError, match="has a Dense"):
         open_folder(tmp_path)
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = seeded_model("MixtralForCausalLM")
+
+    def settings() -> tuple[str, str]:
+        return model.config._attn_implementation, model.config._experts_implementation
+
+    before = settings()
+    with exportable(model, "eager"):
+        assert settings() == ("eager", "batched_mm")
+    assert settings() == before
+    model.train()
+    open_subject(Request(model))
+    assert model.training
