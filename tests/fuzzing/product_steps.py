@@ -146,8 +146,22 @@ def products_of_rows(make: Maker, x: str, shape: tuple[int, ...]) -> None:
         make.call("Reshape", [y, parts], (n, rows, 2, 2))
 
 
+def product_of_three(make: Maker, x: str, shape: tuple[int, ...]) -> None:
+    """(x xᵀ) x or x (xᵀ x), of numbers that are never infinite or of any."""
+    if len(shape) != 2 or 0 in shape:
+        return
+    rows, columns = shape
+    x = make.call(make.pick("Tanh", "Sigmoid", "Neg"), [x], shape)
+    turned = make.call("Transpose", [x], (columns, rows), perm=[1, 0])
+    if make.chance(0.5):
+        make.call("MatMul", [make.call("MatMul", [x, turned], (rows, rows)), x], shape)
+    else:
+        make.call("MatMul", [x, make.call("MatMul", [turned, x], (columns, columns))], shape)
+
+
 STEPS: tuple[Step, ...] = (
     *(product, gemm, convolution, convolution),
     *(einsum, two_products, before_convolution, transposed_convolution),
     *(normalised_rows, products_of_rows),
+    *(product_of_three,),
 )

@@ -11,7 +11,7 @@ from tests.fuzzing.random_graphs import random_model
 from sardonyx.errors import SardonyxError
 from sardonyx.model.load import load
 from sardonyx.passes.optimize import Settings, optimize
-from sardonyx.passes.pipelines import LEVELS, Pass, Rules, every_rule, names_of
+from sardonyx.passes.pipelines import LAST, LEVELS, Pass, Rules, every_rule, names_of
 from sardonyx.runtime.folding import fold_node
 
 GRAPHS = 1000
@@ -32,8 +32,8 @@ def test_every_rule_is_fuzzed() -> None:
     """With all others, or alone: what another rule always does first, is seen alone."""
     models = [random_model(seed) for seed in range(GRAPHS)]
     seen = set().union(*applied(models, Settings(3)))
-    passes = {step.name for step in LEVELS[3] if isinstance(step, Pass)}
-    groups = {step.name for step in LEVELS[3] if isinstance(step, Rules)}
+    passes = {step.name for step in (*LEVELS[3], *LAST[3]) if isinstance(step, Pass)}
+    groups = {step.name for step in (*LEVELS[3], *LAST[3]) if isinstance(step, Rules)}
     for rule in every_rule():
         if rule.name in seen:
             continue

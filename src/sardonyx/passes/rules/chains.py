@@ -18,7 +18,7 @@ from sardonyx.ops.facts import CONTINUOUS, DISCRETE
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import EXACT, ROUNDED, Outcome, Refusal, rule
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "never_infinite"]
 
 Array = npt.NDArray[Any]
 _LINEAR = ("Add", "Sub", "Mul", "Div", "Neg")
@@ -196,7 +196,7 @@ def product_of_constants(node: ir.Node, draft: Draft) -> Outcome:
         )
     if not draft.is_only_use(inner.outputs[0]):
         return Refusal("another node reads the product in between")
-    if not _never_infinite(inner.inputs[0], draft):
+    if not never_infinite(inner.inputs[0], draft):
         return Refusal("x may be infinite: infinity minus infinity would appear at another place")
     if any(len(value.uses()) > 1 for value in (inner.inputs[1], node.inputs[1]) if value):
         return Refusal("one of the matrices is read elsewhere too")
@@ -213,7 +213,7 @@ _BOUNDED = ("Sigmoid", "Tanh", "Softmax", "HardSigmoid", "Erf", "Sin", "Cos", "S
 _MOVING = ("Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Dropout")
 
 
-def _never_infinite(value: ir.Value | None, draft: Draft) -> bool:
+def never_infinite(value: ir.Value | None, draft: Draft) -> bool:
     """Whether no element can be infinite, because of what makes them."""
     while (node := draft.made_by(value, *_MOVING)) is not None:
         value = node.inputs[0]

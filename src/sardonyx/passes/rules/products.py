@@ -7,6 +7,8 @@ import onnx_ir as ir
 
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.rule import ROUNDED, Outcome, Refusal, rule
+from sardonyx.passes.rules.chains import never_infinite
+from sardonyx.sizes import at_least
 
 __all__ = ["RULES"]
 
@@ -71,4 +73,32 @@ def gemm_factors(node: ir.Node, draft: Draft) -> Outcome:
     return draft.call("Gemm", *inputs, **flags)
 
 
-RULES = (product_and_bias, gemm_factors)
+@rule("MatMul", bound=ROUNDED)
+def product_chain(node: ir.Node, draft: Draft) -> Outcome:
+    """(a b) c is a (b c), and the other way round, where that is less work whatever the sizes are."""
+    for side in (0, 1):
+        inner = draft.made_by(node.inputs[side], "MatMul")
+        if inner is None:
+            continue
+        a, b, c = (*inner.inputs, node.inputs[1]) if side == 0 else (node.inputs[0], *inner.inputs)
+        values = [value for value in (a, b, c) if value is not None]
+        shapes = [shape for value in values if (shape := draft.shape(value)) is not None]
+        if [len(shape) for shape in shapes] != [2, 2, 2]:
+            continue  # a batch of products may be shared by some of them only
+        (rows, first), (_, second), (_, columns) = shapes
+        left = rows * second * (first + columns)
+        right = first * columns * (rows + second)
+        now, then = (left, right) if side == 0 else (right, left)
+        if now == then or not at_least(now, then):
+            continue
+        if not draft.is_only_use(inner.outputs[0]):
+            return Refusal("another node reads the product in between")
+        if not all(never_infinite(value, draft) for value in values):
+            return Refusal("infinity minus infinity would appear at another place")
+        if side == 0:
+            return draft.call("MatMul", a, draft.call("MatMul", b, c))
+        return draft.call("MatMul", draft.call("MatMul", a, b), c)
+    return None
+
+
+RULES = (product_and_bias, gemm_factors, product_chain)

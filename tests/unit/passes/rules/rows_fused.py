@@ -48,6 +48,11 @@ ROWS: Mapping[str, Row] = {
         "Tanh MatMul",
         f"{W}, float[2, 4] m = {{1., 2., 3., 4., -5., 6., 7., 8.}}",
     ),
+    "product-chain": Row(
+        "float[6, 2] x, float[2, 6] z => float[6, 2] y",
+        "a = Tanh (x) b = Sigmoid (z) p = MatMul (a, b) y = MatMul (p, a)",
+        "Tanh Sigmoid MatMul MatMul",
+    ),
     "product-then-scale": Row(
         "float[N, 4] x => float[N, 2] y", "p = MatMul (x, w) y = Mul (p, b)", "MatMul", f"{W}, {CHANNELS}"
     ),
