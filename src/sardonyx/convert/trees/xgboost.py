@@ -11,6 +11,7 @@ node of categories sends its set right.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -123,9 +124,12 @@ def _open(xgb: Any, path: Path) -> Any:
     try:
         booster = xgb.Booster(model_file=str(path))
     except xgb.core.XGBoostError as error:
-        said = str(error).strip().splitlines()
+        said = str(error).partition("\n")[0]
+        reason = re.sub(
+            r"^\[[\d:]+\] \S+: ", "", said
+        )  # without the time and XGBoost's own source line
         raise ConvertError(
-            f"XGBoost cannot read it: {said[0] if said else error}.",
+            f"XGBoost cannot read it: {reason.rstrip('.')}.",
             where=str(path),
             hint="The file must be one that save_model wrote.",
         ) from error
