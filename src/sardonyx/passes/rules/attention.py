@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -116,16 +118,32 @@ def _masks_no_row(mask: ir.Value, draft: Draft) -> bool:
         wide = known.astype(np.float64)
         finite = np.isfinite(wide)
         return bool((finite | (wide == -np.inf)).all() and finite.any(axis=-1).all())
-    return _is_finite_choice(mask, draft)
+    largest, dtype = _largest(mask, draft), draft.dtype(mask)
+    return largest is not None and dtype is not None and largest <= float(_finfo(dtype.numpy()).max)
 
 
-def _is_finite_choice(mask: ir.Value, draft: Draft) -> bool:
-    """Whether a mask is chosen out of finite numbers."""
-    chosen = draft.made_by(mask, "Where")
-    parts = [] if chosen is None else [draft.constant(part) for part in chosen.inputs[1:]]
-    return bool(parts) and all(
-        part is not None and np.isfinite(part.astype(np.float64)).all() for part in parts
-    )
+_finfo: Any = ml_dtypes.finfo  # knows bfloat16, and numpy's own types too
+_MOVING = ("Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze", "Expand")
+
+
+def _largest(value: ir.Value | None, draft: Draft, depth: int = 8) -> float | None:
+    """What no element of a value is larger than, by size, because of what makes them; None where that is not known.
+
+    Masks are chosen out of two numbers, position biases are looked up in a table, and both are added.
+    """
+    known = draft.constant(value)
+    if known is not None:
+        wide = np.abs(known.astype(np.float64))
+        return float(wide.max(initial=0)) if np.isfinite(wide).all() else None
+    node = draft.made_by(value, *_MOVING, "Gather", "Where", "Add") if depth else None
+    if node is None:
+        return None
+    read = {"Where": node.inputs[1:], "Add": node.inputs}.get(node.op_type, node.inputs[:1])
+    parts = [_largest(part, draft, depth - 1) for part in read]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    return sum(found) if node.op_type == "Add" else max(found)
 
 
 def _fits(queries: Shape | None, keys: Shape | None, values: Shape | None) -> bool:

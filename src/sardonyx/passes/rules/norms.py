@@ -154,7 +154,11 @@ def _over_last_axes(
     if missing is not None:
         return missing
     scale = draft.tensor(np.ones(sizes, dtype=dtype.numpy()), dtype)
-    given = {"axis": axis, "epsilon": found.epsilon, "stash_type": stash_of(found.value, draft)}
+    given = {
+        "axis": axis - len(shape),
+        "epsilon": found.epsilon,
+        "stash_type": stash_of(found.value, draft),
+    }
     return draft.call(op, found.value, scale, **given)
 
 

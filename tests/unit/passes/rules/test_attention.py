@@ -187,3 +187,17 @@ def test_rows_that_are_turned() -> None:
     result = optimized(model)
     assert operators(result) == ["RotaryEmbedding", "RotaryEmbedding", "Attention"]
     same(model, result, steps=64)
+
+
+def test_a_bias_of_positions_is_a_mask() -> None:
+    """Looked up in a table, and added to numbers that hide: both finite, and their sum."""
+    body = f"""g = Gather (table, at) h = Transpose <perm = [2, 0, 1]> (g) u = Unsqueeze (h, zero)
+    n = Where (w, z, low) m = Add (u, n) {KEYS} a = MatMul (q, t) s = Add (a, m) {END}"""
+    numbers = NUMBERS + ", float[3,2] table = {1, 2, 3, -4, 5, 6}, int64[1] zero = {0}"
+    ports = f"{HEADS} q, {HEADS} k, {HEADS} v, int64[S, S] at, bool[B, 1, S, S] w"
+    model = text(f"({ports}) => ({HEADS} y) <{numbers}> {{ {body} }}", 23)
+    result = optimized(model)
+    assert "Attention" in operators(result)
+    assert "Softmax" not in operators(result)
+    infinite = optimized(model.replace("low = {-1e30}", "low = {-3e38}").replace("-4", "-1e38"))
+    assert "the mask may be -inf" in refusals(infinite, "attention-with-mask")[0]
