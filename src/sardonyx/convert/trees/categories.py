@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,8 @@ UNSEEN = "\x00no category"  # stands for every category that training did not ha
 INTEGERS = 4096  # that are tried as categories of a column without a list
 COMBINED = 256  # of them, where a column is only ever combined with others
 MULTIPLIER = 0x4906BA494954CB65  # of CatBoost's hash of combinations
-WORD = (1 << 64) - 1
 MOST_CHECKED = 1 << 20  # combinations that are looked for in a table
-EMPTY = WORD  # a place of CatBoost's hash tables that nobody has
+EMPTY = (1 << 64) - 1  # a place of CatBoost's hash tables that nobody has
 
 
 @dataclass(frozen=True)
@@ -151,11 +149,13 @@ def _tables(dump: Mapping[str, Any]) -> list[tuple[Elements, set[int]]]:
     return tables
 
 
-def _combined(values: Iterable[int]) -> int:
-    """CatBoost's hash of a combination."""
-    result = 0
-    for value in values:
-        result = (MULTIPLIER * (result + MULTIPLIER * value)) & WORD
+def _combined(options: Sequence[Sequence[int]]) -> Array:
+    """CatBoost's hashes of all combinations, modulo 2^64."""
+    times = np.uint64(MULTIPLIER)
+    result = np.zeros(1, np.uint64)
+    for each in options:
+        values = np.array(each, np.int64).astype(np.uint64)
+        result = (times * (result[:, None] + times * values)).reshape(-1)
     return result
 
 
@@ -168,12 +168,11 @@ def _integers(
     index = feature["feature_index"]
     values = set(feature.get("values") or ())
     alone = [keys for elements, keys in tables if elements == (("cat_feature_value", index, 0),)]
-    keys = set().union(*alone)
-    largest = -1
-    for value in range(INTEGERS):
-        hashed = hashes[str(value)]
-        if hashed in values or _combined([hashed]) in keys:
-            largest = value
+    keys: set[int] = set().union(*alone)
+    hashed = [hashes[str(value)] for value in range(INTEGERS)]
+    pairs = zip(hashed, _combined([hashed]).tolist(), strict=True)
+    fits = [value for value, (own, key) in enumerate(pairs) if own in values or key in keys]
+    largest = max(fits, default=-1)
     used = any(index == each for elements, _ in tables for _, each, _ in elements)
     return max(largest + 1, COMBINED if used and not keys and not values else 0)
 
@@ -198,9 +197,8 @@ def _check_table(
         [hashes[text] for text in listed[flat[index]]] if kind == "cat_feature_value" else [0, 1]
         for kind, index, _ in elements
     ]
-    if np.prod([float(len(each)) for each in options]) > MOST_CHECKED or not keys <= {
-        _combined(values) for values in itertools.product(*options)
-    }:
+    many = np.prod([float(len(each)) for each in options]) > MOST_CHECKED
+    if many or not np.isin(np.array(sorted(keys), np.uint64), _combined(options)).all():
         columns = [names[flat[index]] for kind, index, _ in elements if index >= 0]
         raise _unlisted(", ".join(dict.fromkeys(columns)))
 
