@@ -30,7 +30,7 @@ def test_case(case: Case) -> None:
         with pytest.raises(SardonyxError, match=case.refusal):
             convert_model(request, engine="reference")
         return
-    converted = convert_model(request, engine="reference")
+    converted = convert_model(request, engine="onnxruntime")
     assert converted.verification is not None
     assert converted.verification.ok
     assert len(converted.verification.trials) >= 2

@@ -66,7 +66,8 @@ def round_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest float32 that is not above each number."""
     with np.errstate(over="ignore"):
         near = numbers.astype(np.float32)
-    return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)
+        below = np.nextafter(near, np.float32(-np.inf))
+    return np.where(near > numbers, below, near)
 
 
 def sum_of_trees(x: Tensor, trees: Sequence[Tree], dtype: Any) -> Tensor:

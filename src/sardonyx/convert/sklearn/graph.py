@@ -65,7 +65,7 @@ class Graph:
                 )
                 made.string_data.extend(texts)
             else:
-                made = numpy_helper.from_array(np.ascontiguousarray(array), self._known[key])
+                made = numpy_helper.from_array(np.asarray(array, order="C"), self._known[key])
             self.constants.append(made)
         return Tensor(self, self._known[key], array.dtype, array.shape)
 

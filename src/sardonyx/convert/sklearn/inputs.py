@@ -145,9 +145,9 @@ def read_rows(example: Example) -> tuple[Rows, Any]:
         raise InputError("the example is a sparse matrix.", hint="Give X.toarray().")
     if isinstance(rows, pd.DataFrame):
         _check_rows(len(rows))
-        ports = tuple(_port(str(name), rows[name]) for name in rows.columns)
-        if len({port.name for port in ports}) != len(ports):
+        if len({str(name) for name in rows.columns}) != len(rows.columns):
             raise InputError("two columns have the same name.", value=list(rows.columns))
+        ports = tuple(_port(str(name), rows[name]) for name in rows.columns)
         return Rows(ports, tuple(rows.columns)), rows
     return _read_array(np.asarray(rows))
 
