@@ -20,6 +20,7 @@ _OWN_ENGINE = {
     "rfft and irfft",
     "complex inside",
     "list that grows in a loop",
+    "packed LSTM",
 }
 
 

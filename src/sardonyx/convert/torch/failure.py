@@ -23,6 +23,7 @@ _HINTS = {
     "as dynamic but": "The code fixes this size (int(x.shape[…]), a Python loop over it, a reshape to a constant): use "
     "x.shape[…] itself and reshape with -1, or leave the axis out of the dynamic ones.",
     "data-dependent": REWRITE,
+    ".numpy() is not supported": "Another library's results are constants to an exporter: compute them with torch.",
     "No ONNX function found": "Give a translation: options={'translations': {'library::name': function}}.",
     "Missing operator": "Give a translation: options={'translations': {'library::name': function}}.",
 }

@@ -12,20 +12,33 @@ What comes after a return, break or continue by data moves into the other side.
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from sardonyx.convert.torch.decisions import is_conversion
+from sardonyx.convert.torch.syntax import (
+    assign,
+    assign_one,
+    call_helper,
+    function_def,
+    jumps_of,
+    located,
+    name_of,
+    names_read,
+    names_written,
+    never_goes_on,
+    own_statements,
+    thunk,
+    tuple_of,
+    without_jumps,
+    without_raises,
+)
 from sardonyx.errors import ConvertError
 
-__all__ = ["HELPERS", "FlowRewriter"]
+__all__ = ["FlowRewriter"]
 
-HELPERS = "_sardonyx_control_flow"
 _CHANGE_LISTS = ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault")
-Jump = ast.Return | ast.Break | ast.Continue
-_Node = TypeVar("_Node", bound=ast.AST)
 
 
 class FlowRewriter:
@@ -63,13 +76,13 @@ class FlowRewriter:
         found: list[ast.stmt] = []
         for index, statement in enumerate(statements):
             rest = list(statements[index + 1 :])
-            after = live | _loads(rest)
+            after = live | names_read(rest)
             if isinstance(statement, ast.If) and self._is_decided(statement):
-                kept = _without_raises(statement)
+                kept = without_raises(statement)
                 if kept is not None:
                     self._tell(statement, self.left_out)
                     return found + self._block([*kept, *rest], defined, live, stop)
-                if _jumps(statement.body) or _jumps(statement.orelse):
+                if jumps_of(statement.body) or jumps_of(statement.orelse):
                     return found + self._jumping(statement, rest, defined, live, stop)
                 found += self._if(statement, defined, after, stop)
             elif isinstance(statement, ast.Assert) and statement in self._decided:
@@ -81,7 +94,7 @@ class FlowRewriter:
                 found += self._for(statement, defined, after)
             else:
                 found.append(self._plain(statement, defined, after, stop))
-            defined |= _stores([statement])
+            defined |= names_written([statement])
         return found
 
     def _is_decided(self, node: ast.AST) -> bool:
@@ -92,8 +105,8 @@ class FlowRewriter:
         return node in self._decided or any(
             isinstance(inner, ast.If)
             and inner in self._decided
-            and any(isinstance(j, ast.Break | ast.Continue) for j in _jumps([inner]))
-            for inner in _own_statements(node.body)
+            and any(isinstance(j, ast.Break | ast.Continue) for j in jumps_of([inner]))
+            for inner in own_statements(node.body)
         )
 
     def _plain(
@@ -101,11 +114,13 @@ class FlowRewriter:
     ) -> ast.stmt:
         """A statement that Python goes on deciding; what is inside it may be by data."""
         if isinstance(statement, ast.If | ast.For | ast.While):
-            again = live | (_loads([statement]) if not isinstance(statement, ast.If) else set())
+            again = live | (names_read([statement]) if not isinstance(statement, ast.If) else set())
             inside = None if not isinstance(statement, ast.If) else stop
             new: ast.stmt = self._expressions(statement, blocks=True)
             assert isinstance(new, ast.If | ast.For | ast.While)
-            before = defined | (_stores([statement]) if isinstance(statement, ast.For) else set())
+            before = defined | (
+                names_written([statement]) if isinstance(statement, ast.For) else set()
+            )
             new.body = self._block(statement.body, set(before), again, inside)
             new.orelse = self._block(statement.orelse, set(before), again, inside)
             return new
@@ -125,10 +140,10 @@ class FlowRewriter:
         stop: str | None,
     ) -> list[ast.stmt]:
         """An if that leaves the block: what follows it belongs to the side that stays."""
-        body = [*statement.body, *([] if _ends(statement.body) else rest)]
-        orelse = [*statement.orelse, *([] if _ends(statement.orelse) else rest)]
-        returns = any(isinstance(j, ast.Return) for j in _jumps([*body, *orelse]))
-        leaves = any(not isinstance(j, ast.Return) for j in _jumps([*body, *orelse]))
+        body = [*statement.body, *([] if never_goes_on(statement.body) else rest)]
+        orelse = [*statement.orelse, *([] if never_goes_on(statement.orelse) else rest)]
+        returns = any(isinstance(j, ast.Return) for j in jumps_of([*body, *orelse]))
+        leaves = any(not isinstance(j, ast.Return) for j in jumps_of([*body, *orelse]))
         if returns and (leaves or stop is not None):
             self._refuse(statement, "returns from inside a loop")
         new = ast.copy_location(ast.If(statement.test, body, orelse), statement)
@@ -137,13 +152,13 @@ class FlowRewriter:
             return self._returning(new, defined)
         if stop is None:
             self._refuse(statement, "leaves a loop that is not by data")
-        new.body, new.orelse = (_without_jumps(side, stop) for side in (body, orelse))
+        new.body, new.orelse = (without_jumps(side, stop) for side in (body, orelse))
         return self._if(new, defined, live | {stop}, stop)
 
     def _returning(self, statement: ast.If, defined: set[str]) -> list[ast.stmt]:
-        if not _ends(statement.body) or not _ends(statement.orelse):
+        if not never_goes_on(statement.body) or not never_goes_on(statement.orelse):
             self._refuse(statement, "returns on one side only")
-        names = sorted((_stores(statement.body) | _stores(statement.orelse)) & defined)
+        names = sorted((names_written(statement.body) | names_written(statement.orelse)) & defined)
         sides = [
             self._function_of(kind, side, names, defined, set(), None, None)
             for kind, side in (("true", statement.body), ("false", statement.orelse))
@@ -156,7 +171,7 @@ class FlowRewriter:
         self, statement: ast.If, defined: set[str], live: set[str], stop: str | None
     ) -> list[ast.stmt]:
         self._check_sound([*statement.body, *statement.orelse])
-        first, second = _stores(statement.body), _stores(statement.orelse)
+        first, second = names_written(statement.body), names_written(statement.orelse)
         names = sorted((first | second) & defined)
         given = sorted(
             n for n in first | second if n in live and (n in defined or n in first & second)
@@ -169,7 +184,7 @@ class FlowRewriter:
         call = self._call("branch", statement.test, sides, names)
         if not given:
             return []
-        return [*sides, _located(_assign(given, call), statement)]
+        return [*sides, located(assign(given, call), statement)]
 
     def _function_of(
         self,
@@ -185,9 +200,9 @@ class FlowRewriter:
         self._count += 1
         statements = self._block(body, set(defined), live, stop)
         if gives is not None:
-            statements.append(ast.Return(_tuple(gives)))
+            statements.append(ast.Return(tuple_of(gives)))
         where = body[0] if body else self._function.body[0]
-        return _located(_define(f"_{kind}_{self._count}", names, statements), where)
+        return located(function_def(f"_{kind}_{self._count}", names, statements), where)
 
     # ---------------------------------------------------------------- loops
 
@@ -214,20 +229,20 @@ class FlowRewriter:
         if not isinstance(step, ast.Constant) or not isinstance(step.value, int) or step.value <= 0:
             self._refuse(statement, "has a step that is no positive number")
         begin = [
-            _located(_assign_one(counter, self._convert(bounds[0])), statement),
-            _located(_assign_one(end, self._convert(bounds[1])), statement),
+            located(assign_one(counter, self._convert(bounds[0])), statement),
+            located(assign_one(end, self._convert(bounds[1])), statement),
         ]
-        test = ast.Compare(_load(counter), [ast.Lt()], [_load(end)])
+        test = ast.Compare(name_of(counter), [ast.Lt()], [name_of(end)])
         head = [
-            _assign_one(statement.target.id, _load(counter)),
-            _assign_one(counter, ast.BinOp(_load(counter), ast.Add(), step)),
+            assign_one(statement.target.id, name_of(counter)),
+            assign_one(counter, ast.BinOp(name_of(counter), ast.Add(), step)),
         ]
         indexing = _Elements(statement.target.id)
         inner_body = [indexing.visit(each) for each in statement.body]
-        body = [*(_located(each, statement) for each in head), *inner_body]
+        body = [*(located(each, statement) for each in head), *inner_body]
         # The name has a value before its first use in the body, so that it need not be carried.
         inner = defined | {counter, end}
-        return [*begin, *self._loop(statement, _located(test, statement), body, inner, live)]
+        return [*begin, *self._loop(statement, located(test, statement), body, inner, live)]
 
     def _loop(
         self,
@@ -238,25 +253,25 @@ class FlowRewriter:
         live: set[str],
     ) -> list[ast.stmt]:
         self._check_sound(body)
-        jumps = _jumps(body)
+        jumps = jumps_of(body)
         if any(isinstance(jump, ast.Return) for jump in jumps):
             self._refuse(statement, "returns from inside")
         self._count += 1
         stop = f"_stop_{self._count}"
         before: list[ast.stmt] = []
         if any(isinstance(jump, ast.Break) for jump in jumps):
-            before = [_located(_assign_one(stop, ast.Constant(False)), statement)]
-            test = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), _load(stop)), test])
+            before = [located(assign_one(stop, ast.Constant(False)), statement)]
+            test = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), name_of(stop)), test])
             defined = defined | {stop}
-        changed = _stores(body) | ({stop} if before else set())
+        changed = names_written(body) | ({stop} if before else set())
         names = sorted(changed & defined)
-        again = live | _loads(body) | _loads([ast.Expr(test)]) | set(names)
+        again = live | names_read(body) | names_read([ast.Expr(test)]) | set(names)
         stepping = self._function_of("step", body, names, defined, again, names, stop)
-        asking = _define(f"_test_{self._count}", names, [ast.Return(self._convert(test))])
-        asking = _located(asking, statement)
-        call = _helper("loop", _load(asking.name), _load(stepping.name), _tuple(names))
+        asking = function_def(f"_test_{self._count}", names, [ast.Return(self._convert(test))])
+        asking = located(asking, statement)
+        call = call_helper("loop", name_of(asking.name), name_of(stepping.name), tuple_of(names))
         self._tell(statement)
-        return [*before, stepping, asking, _located(_assign(names, call), statement)]
+        return [*before, stepping, asking, located(assign(names, call), statement)]
 
     # ---------------------------------------------------------------- expressions
 
@@ -267,8 +282,8 @@ class FlowRewriter:
         functions: Sequence[ast.FunctionDef],
         names: Sequence[str],
     ) -> ast.expr:
-        found = [_load(function.name) for function in functions]
-        return _helper(helper, self._convert(test), *found, _tuple(names))
+        found = [name_of(function.name) for function in functions]
+        return call_helper(helper, self._convert(test), *found, tuple_of(names))
 
     def _convert(self, test: ast.expr) -> ast.expr:
         """A test or a number that may be a tensor's."""
@@ -328,8 +343,8 @@ class _Expressions(ast.NodeTransformer):
         if node not in self._decided:
             return self.generic_visit(node)
         test = _Expressions(self._decided, every=True).visit(node.test)
-        sides = [_thunk(self.visit(side)) for side in (node.body, node.orelse)]
-        return ast.copy_location(_helper("choose", test, *sides), node)
+        sides = [thunk(self.visit(side)) for side in (node.body, node.orelse)]
+        return ast.copy_location(call_helper("choose", test, *sides), node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -340,7 +355,7 @@ class _Expressions(ast.NodeTransformer):
         else:
             assert isinstance(node.func, ast.Attribute)
             kind, value = "item", node.func.value
-        return ast.copy_location(_helper("number", ast.Constant(kind), value), node)
+        return ast.copy_location(call_helper("number", ast.Constant(kind), value), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
@@ -349,14 +364,14 @@ class _Expressions(ast.NodeTransformer):
         name = "both" if isinstance(node.op, ast.And) else "either"
         found = node.values[0]
         for value in node.values[1:]:
-            found = _helper(name, found, _thunk(value))
+            found = call_helper(name, found, thunk(value))
         return ast.copy_location(found, node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if not self._every or not isinstance(node.op, ast.Not):
             return node
-        return ast.copy_location(_helper("negated", node.operand), node)
+        return ast.copy_location(call_helper("negated", node.operand), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -368,7 +383,7 @@ class _Expressions(ast.NodeTransformer):
         ]
         found = pairs[0]
         for pair in pairs[1:]:
-            found = _helper("both", found, _thunk(pair))
+            found = call_helper("both", found, thunk(pair))
         return ast.copy_location(found, node)
 
 
@@ -383,135 +398,4 @@ class _Elements(ast.NodeTransformer):
         by_counter = isinstance(node.slice, ast.Name) and node.slice.id == self._counter
         if not by_counter or not isinstance(node.ctx, ast.Load):
             return node
-        return ast.copy_location(_helper("element", node.value, node.slice), node)
-
-
-# ---------------------------------------------------------------- building and reading syntax
-
-
-def _helper(name: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Attribute(_load(HELPERS), name, ast.Load()), list(arguments), [])
-
-
-def _load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
-
-
-def _thunk(value: ast.expr) -> ast.expr:
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
-
-
-def _tuple(names: Sequence[str]) -> ast.expr:
-    return ast.Tuple([_load(name) for name in names], ast.Load())
-
-
-def _assign(names: Sequence[str], value: ast.expr) -> ast.stmt:
-    if not names:
-        return ast.Expr(value)
-    return ast.Assign([ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())], value)
-
-
-def _assign_one(name: str, value: ast.expr) -> ast.stmt:
-    return ast.Assign([ast.Name(name, ast.Store())], value)
-
-
-def _define(name: str, names: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
-    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [])
-    if sys.version_info >= (3, 12):
-        function.type_params = []
-    return function
-
-
-def _located(node: _Node, where: ast.AST) -> _Node:
-    """New syntax stands at the line that it came from; what has a place of its own keeps it."""
-    ast.copy_location(node, where)
-    return ast.fix_missing_locations(node)
-
-
-def _own_statements(body: Sequence[ast.stmt]) -> Iterable[ast.stmt]:
-    """Statements that belong to this function and this loop."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, ast.If):
-            yield from _own_statements([*statement.body, *statement.orelse])
-        elif isinstance(statement, ast.With):
-            yield from _own_statements(statement.body)
-
-
-def _jumps(body: Sequence[ast.stmt]) -> list[Jump]:
-    """Returns anywhere in these statements, and breaks and continues of the loop that they stand in."""
-    own = [s for s in _own_statements(body) if isinstance(s, Jump)]
-    loops = [s for s in _own_statements(body) if isinstance(s, ast.For | ast.While)]
-    returns = [n for s in loops for n in ast.walk(s) if isinstance(n, ast.Return)]
-    return own + returns
-
-
-def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether a block never goes on to what follows it."""
-    if not body:
-        return False
-    last = body[-1]
-    if isinstance(last, ast.If):
-        return _ends(last.body) and _ends(last.orelse)
-    return isinstance(last, Jump | ast.Raise)
-
-
-def _without_jumps(body: Sequence[ast.stmt], stop: str) -> list[ast.stmt]:
-    """The block with its last break as a flag; nothing follows it any more."""
-    if body and isinstance(body[-1], ast.Break):
-        return [*body[:-1], _located(_assign_one(stop, ast.Constant(True)), body[-1])]
-    if body and isinstance(body[-1], ast.Continue):
-        return list(body[:-1])
-    return list(body)
-
-
-def _without_raises(statement: ast.If) -> list[ast.stmt] | None:
-    """What is left of an if one of whose sides only raises: the other side."""
-    if statement.body and isinstance(statement.body[-1], ast.Raise):
-        return statement.orelse
-    if statement.orelse and isinstance(statement.orelse[-1], ast.Raise):
-        return statement.body
-    return None
-
-
-def _loads(body: Iterable[ast.stmt]) -> set[str]:
-    return {
-        node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name)
-        and not isinstance(node.ctx, ast.Del)
-        and (isinstance(node.ctx, ast.Load))
-    } | {
-        statement.target.id
-        for outer in body
-        for statement in ast.walk(outer)
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name)
-    }
-
-
-def _stores(body: Iterable[ast.stmt]) -> set[str]:
-    """Names that statements give a value, or write into: `x = …`, `x[i] = …`, `x.add_(…)`."""
-    found: set[str] = set()
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                found |= _base(node.value)
-            elif (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr.endswith("_")
-                and not node.func.attr.endswith("__")
-            ):
-                found |= _base(node.func.value)
-    return found
-
-
-def _base(node: ast.expr) -> set[str]:
-    """The name that something is written into; a module's own tensors have none."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return {node.id} if isinstance(node, ast.Name) else set()
+        return ast.copy_location(call_helper("element", node.value, node.slice), node)

@@ -17,7 +17,8 @@ from types import CodeType, FunctionType
 from sardonyx.convert.torch import control_flow
 from sardonyx.convert.torch.branches import Point
 from sardonyx.convert.torch.decisions import decisions_of, function_of
-from sardonyx.convert.torch.flow_rewriter import HELPERS, FlowRewriter
+from sardonyx.convert.torch.flow_rewriter import FlowRewriter
+from sardonyx.convert.torch.syntax import HELPERS
 from sardonyx.errors import ConvertError
 
 __all__ = ["rewritten"]

@@ -48,6 +48,7 @@ def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynami
     _refuse_random(reference, examples[0])
     first = examples[0]
     trials.extend(_other_values(reference, first, generator))
+    trials.extend(_negated(reference, first))
     notes: list[str] = []
     if dynamic:
         sized = _other_sizes(reference, first, dynamic, generator)
@@ -80,6 +81,27 @@ def _other_values(
             return [Trial("other values", varied)]
     varied = {**feeds, **other_values(floats, generator)}
     return [Trial("other values", varied)] if floats and runs_on(reference, varied) else []
+
+
+def _negated(reference: Reference, feeds: Feeds) -> list[Trial]:
+    """The other sign of floats, and of integers: an example of one sign shows nothing of the other.
+
+    Only where the answers are finite, since torch and ONNX need not agree on where a NaN goes.
+    """
+    found = []
+    for what, kinds in (("floats", "f"), ("integers", "i")):
+        other = {
+            name: np.asarray(-value)
+            for name, value in feeds.items()
+            if isinstance(value, np.ndarray) and value.dtype.kind in kinds
+        }
+        try:
+            answers = reference.answer({**feeds, **other}) if other else ()
+        except Exception:  # none of the model's inputs
+            continue
+        if answers and all(np.isfinite(np.asarray(a, np.float64)).all() for a in answers):
+            found.append(Trial(f"{what} negated", {**feeds, **other}))
+    return found
 
 
 def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
