@@ -312,6 +312,8 @@ REFUSED = (
     case("DBSCAN", cluster.DBSCAN, refusal="neither predict nor transform"),
     case("NMF", lambda: decomposition.NMF(2, max_iter=500), rows=models.positive,
          refusal="optimisation"),
+    case("SVC with probabilities of libsvm", lambda: svm.SVC(probability=True),
+         refusal="CalibratedClassifierCV"),
     case("Isomap", manifold.Isomap, refusal="neighbourhood"),
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 
 import joblib
 import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import LocalOutlierFactor
@@ -131,3 +132,24 @@ def test_texts_that_cannot_be_cut_are_nan() -> None:
     (counts,) = Session(made.model).run(None, {"X": given})
     assert counts[0].sum() == 2
     assert np.isnan(counts[1]).all()
+
+
+def test_what_only_skl2onnx_knows_is_borrowed() -> None:
+    skl2onnx = pytest.importorskip("skl2onnx.sklapi")
+    model = make_pipeline(StandardScaler(), skl2onnx.CastTransformer(dtype=np.float32))
+    made = convert(model.fit(X), X.astype(np.float32))
+    (answer,) = Session(made.model).run(None, {"X": X[:5].astype(np.float32)})
+    np.testing.assert_allclose(answer, model.transform(X[:5].astype(np.float32)), rtol=1e-6)
+
+
+def test_what_nobody_knows_is_refused() -> None:
+    class Own(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+        def fit(self, x: Any, y: Any = None) -> Any:
+            self.fitted_ = True
+            return self
+
+        def transform(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(ConvertError, match="no ONNX form"):
+        convert(make_pipeline(StandardScaler(), Own(), LinearRegression()).fit(X, Y), X)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn import kernel_ridge, svm
 
-from sardonyx.convert.sklearn.estimators.elementary import both, sigmoid
 from sardonyx.convert.sklearn.estimators.kernels import kernel_matrix
 from sardonyx.convert.sklearn.estimators.wrapping import pair_votes
 from sardonyx.convert.sklearn.graph import Tensor
@@ -77,16 +76,11 @@ def machine_class(model: Any, table: Table) -> Tensor:
 
 @writes("predict_proba", *_CLASSIFIERS)
 def machine_proba(model: Any, table: Table) -> Tensor:
-    """Platt's sigmoid of the one pair of two classes."""
-    if len(model.classes_) != 2:
-        raise refuse(
-            model,
-            "probabilities of more than two classes come from an iteration of libsvm",
-            "Fit CalibratedClassifierCV(SVC()) in its place.",
-        )
-    decision = _pairs(model, table).squeeze(1)
-    first = sigmoid(-(decision * float(model._probA[0]) + float(model._probB[0])))
-    return both(1.0 - first.clip(1e-7, 1.0 - 1e-7))
+    raise refuse(
+        model,
+        "its probabilities come from an iteration of libsvm that stops early, at 0.5% of the answer",
+        "Fit CalibratedClassifierCV(SVC()), as scikit-learn advises, or SVC() for scores.",
+    )
 
 
 @writes("predict", svm.SVR, svm.NuSVR)
