@@ -42,6 +42,13 @@ class Scores:
     mask: ir.Value | None
     softcap: float | None
 
+    @property
+    def form(self) -> str:
+        """Which rule it is for: runtimes are fast at one and slow at another."""
+        if self.softcap is not None:
+            return "capped"
+        return "plain" if self.mask is None else "masked"
+
 
 def _scores_of(soft: ir.Node, draft: Draft) -> Scores | Refusal | None:
     """Take the input of a Softmax apart."""
@@ -156,7 +163,7 @@ def _fits(queries: Shape | None, keys: Shape | None, values: Shape | None) -> bo
     return heads and queries[0] == keys[0] == values[0] and keys[2] == values[2]
 
 
-def _fused(node: ir.Node, draft: Draft, masked: bool) -> Outcome:
+def _fused(node: ir.Node, draft: Draft, form: str) -> Outcome:
     soft = draft.made_by(node.inputs[0], "Softmax")
     if soft is None and draft.made_by(node.inputs[0], "Where") is not None:
         return _guarded(node, draft)
@@ -165,7 +172,7 @@ def _fused(node: ir.Node, draft: Draft, masked: bool) -> Outcome:
     scores = _scores_of(soft, draft)
     if scores is None or isinstance(scores, Refusal):
         return scores
-    if (scores.mask is not None) is not masked or draft.dtype(node.outputs[0]) not in _TYPES:
+    if scores.form != form or draft.dtype(node.outputs[0]) not in _TYPES:
         return None
     if not np.isfinite(scores.scale) or scores.scale <= 0:
         return Refusal(f"the factor of the scores is {scores.scale:g}, not a positive number")
@@ -202,13 +209,19 @@ def _guarded(node: ir.Node, draft: Draft) -> Outcome:
 @rule("MatMul", bound=ROUNDED)
 def attention(node: ir.Node, draft: Draft) -> Outcome:
     """MatMul, Softmax and MatMul of queries, keys and values are Attention."""
-    return _fused(node, draft, masked=False)
+    return _fused(node, draft, "plain")
 
 
 @rule("MatMul", bound=ROUNDED)
 def attention_with_mask(node: ir.Node, draft: Draft) -> Outcome:
     """MatMul, Add of a mask, Softmax and MatMul of queries, keys and values are Attention."""
-    return _fused(node, draft, masked=True)
+    return _fused(node, draft, "masked")
+
+
+@rule("MatMul", bound=ROUNDED)
+def attention_with_softcap(node: ir.Node, draft: Draft) -> Outcome:
+    """MatMul, a cap by Tanh, Softmax and MatMul of queries, keys and values are Attention."""
+    return _fused(node, draft, "capped")
 
 
 @rule("Reshape", bound=ROUNDED)
@@ -322,6 +335,7 @@ def _rows(value: ir.Value | None, draft: Draft) -> object:
 RULES = (
     attention,
     attention_with_mask,
+    attention_with_softcap,
     attention_with_causal_mask,
     attention_of_groups,
     attention_of_rows,
