@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from sardonyx.convert.convert import Converted, convert_model
 from sardonyx.convert.request import Example, Request
-from sardonyx.errors import ConvertError, InputError
+from sardonyx.errors import ConvertError, InputError, MissingExtraError
 from sardonyx.runtime.session import Session
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -72,6 +74,30 @@ def test_damaged_pickle(tmp_path: Path) -> None:
     path.write_bytes(b"\x80\x04no")
     with pytest.raises(InputError, match="does not open"):
         convert(path, X, options={"trust": True})
+
+
+def test_skops_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.skops"
+    path.write_bytes(b"PK")
+    monkeypatch.setitem(sys.modules, "skops", None)
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(MissingExtraError, match="pip install skops"):
+        convert(path, X)
+
+
+def test_skops_with_types_that_are_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.skops"
+    path.write_bytes(b"PK")
+    fake: Any = types.ModuleType("skops.io")
+    fake.get_untrusted_types = lambda file: ["mine.Thing"]
+    fake.load = lambda file, trusted: LogisticRegression().fit(X, Y)
+    monkeypatch.setitem(sys.modules, "skops", types.ModuleType("skops"))
+    monkeypatch.setitem(sys.modules, "skops.io", fake)
+    with pytest.raises(ConvertError, match=r"mine\.Thing.*--trust"):
+        convert(path, X)
+    assert convert(path, X, options={"trust": True}).route == "float64"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

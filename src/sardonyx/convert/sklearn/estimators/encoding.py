@@ -94,7 +94,7 @@ def _asked(model: Any, categories: list[Any], unknown: bool) -> list[NDArray[np.
     for at, own in enumerate(categories):
         items = list(own) + ([_foreign(own)] if unknown else [])
         columns = [
-            pd.Series(items if place == at else [_first(categories[place])] * len(items))
+            pd.Series(items if place == at else [categories[place][0]] * len(items))
             for place in range(width)
         ]
         frame = pd.DataFrame(
@@ -117,10 +117,6 @@ def _array(frame: pd.DataFrame) -> Any:
 
 def _typed(column: pd.Series, own: Any) -> pd.Series:
     return column.astype(object) if own.dtype.kind in "OUS" else column
-
-
-def _first(own: Any) -> Any:
-    return own[0]
 
 
 def _foreign(own: Any) -> Any:
