@@ -46,7 +46,7 @@ def loop(make: Maker, x: str, shape: Shape) -> None:
             info(go, TensorProto.BOOL, []),
             info(state, FLOAT, None),
         ],
-        [info(again, TensorProto.BOOL, []), info(after, FLOAT, None), info(row, FLOAT, None)],
+        [info(again, TensorProto.BOOL, []), info(after, FLOAT, None), info(row, FLOAT, shape)],
     )
     limit = make.constant(np.array(turns, dtype=np.int64))
     condition = make.constant(np.array(True)) if make.chance(0.5) else ""

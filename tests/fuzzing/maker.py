@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 __all__ = ["Maker", "Step", "of_rank"]
 
-OPSETS = (11, 13, 17, 18, 21, 23, 24)
+OPSETS = (11, 13, 17, 18, 21, 23, 23, 24)
 
 
 class Maker:

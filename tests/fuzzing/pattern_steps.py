@@ -139,8 +139,10 @@ def attention(make: Maker, x: str, shape: tuple[int, ...]) -> None:
     if make.chance(0.6):
         number = make.constant(np.array(make.pick(0.5, 0.3), dtype=np.float32))
         scores = make.call("Mul", [scores, number], square)
-    if make.chance(0.3):
-        scores = make.call("Add", [scores, make.floats(shape[2], shape[2])], square)
+    later = np.triu(np.full((shape[2], shape[2]), -np.inf, dtype=np.float32), 1)
+    if make.chance(0.5):
+        mask = make.constant(later) if make.chance(0.5) else make.floats(*later.shape)
+        scores = make.call("Add", [scores, mask], square)
     weights = make.call("Softmax", [scores], square, axis=3)
     make.call("MatMul", [weights, values], shape)
 

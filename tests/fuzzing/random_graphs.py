@@ -19,7 +19,7 @@ from tests.fuzzing import (
     transformer_steps,
     view_steps,
 )
-from tests.fuzzing.maker import Maker, Step
+from tests.fuzzing.maker import Maker, Step, of_rank
 
 __all__ = ["random_feeds", "random_model"]
 
@@ -29,6 +29,7 @@ STEPS: tuple[Step, ...] = (
     *product_steps.STEPS,
     *pattern_steps.STEPS,
     *transformer_steps.STEPS,
+    *map(of_rank(4), transformer_steps.STEPS),
     *view_steps.STEPS,
     *control_steps.STEPS,
 )
