@@ -56,12 +56,19 @@ def routes(request: Request) -> Sequence[Route]:
         )
     rows, given = read_rows(request.examples[0])
     outputs = outputs_of(model, rows.restore(rows.feeds(given)))
-    ways = [_route(request, model, outputs, given, way) for way in _ways(rows)]
+    single = _answers_in_float32(model, outputs, rows.restore(rows.feeds(given)))
+    ways = [_route(request, model, outputs, given, way) for way in _ways(rows, single)]
     _refuse_once(ways)
     return ways
 
 
-def _ways(rows: Rows) -> list[_Way]:
+def _answers_in_float32(model: Any, outputs: Sequence[Output], given: Any) -> bool:
+    """Whether the estimator rounds its answers to float32, whatever it is given."""
+    answers = [getattr(model, output.method)(given) for output in outputs]
+    return any(getattr(answer, "dtype", None) == np.float32 for answer in answers)
+
+
+def _ways(rows: Rows, single: bool) -> list[_Way]:
     if rows.narrow:
         inside = (
             "float32 was not exact enough inside: the numbers are computed in float64, and "
@@ -71,14 +78,18 @@ def _ways(rows: Rows) -> list[_Way]:
             _Way("float32", rows, _SINGLE, _SINGLE),
             _Way("float64 inside", rows.widened(), _DOUBLE, _SINGLE, inside),
         ]
+    double = [_Way("float64", rows, _DOUBLE, _DOUBLE)]
+    if single:
+        own = "answers are float32, as the estimator's own are."
+        double.append(_Way("float64 inside", rows, _DOUBLE, _SINGLE, own))
     if not rows.wide:
-        return [_Way("float64", rows, _DOUBLE, _DOUBLE)]
+        return double
     less = (
         "the inputs are float32, because float64 did not verify: "
         "answers are those of the estimator for the rounded values."
     )
     return [
-        _Way("float64", rows, _DOUBLE, _DOUBLE),
+        *double,
         _Way("float32", rows.narrowed(), _SINGLE, _SINGLE, less),
         _Way("float32, float64 inside", rows.narrowed(), _DOUBLE, _SINGLE, less),
     ]
