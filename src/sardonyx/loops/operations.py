@@ -1,6 +1,7 @@
 """What `Apply` may say: the operations of the language, with their types.
 
-A comparison and a test answer "bool"; every other operation answers the type of its operands.
+A comparison and a test answer "bool"; every other operation answers the type of its operands. "over" is a division by
+a number that is known and ordinary: neither its reciprocal nor that of its reciprocal is subnormal or infinite.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ OPERATIONS: dict[str, Operation] = {
     **{name: Operation(1, FLOATS, "bool") for name in ("isnan", "isinf")},
     **{name: Operation(2, _NUMBERS) for name in ("add", "sub", "mul", "div", "pow", "fmod", "mod")},
     **{name: Operation(2, _NUMBERS) for name in ("max", "min")},
+    "over": Operation(2, FLOATS),
     **{name: Operation(2, _ALL, "bool") for name in ("eq", "ne")},
     **{name: Operation(2, _NUMBERS, "bool") for name in ("lt", "le", "gt", "ge")},
     **{name: Operation(2, _BITS) for name in ("and", "or", "xor")},

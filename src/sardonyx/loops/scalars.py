@@ -126,6 +126,7 @@ NATIVE_FLOAT: dict[str, Function] = {
     "sub": operator.sub,
     "mul": operator.mul,
     "div": operator.truediv,
+    "over": operator.truediv,
     "neg": operator.neg,
     "abs": operator.abs,
     "max": _maximum,

@@ -6,6 +6,7 @@
     Counted    two nests: how many elements there will be, and then those
     Product    batched matrix products, for the contraction kernels to choose from
     Convolution  likewise, with its window
+    IntegerProduct, IntegerConvolution   the same of bytes
 
 A lowering sees a `Site`: the node, what is known about it, and a way to read elements of its inputs,
 whatever those are by then: a buffer, a constant, or an expression that was never stored.
@@ -28,10 +29,13 @@ from sardonyx.sizes import Size, max_of, min_of
 
 __all__ = [
     "DTYPES",
+    "Bytes",
     "Contraction",
     "Convolution",
     "Counted",
     "Element",
+    "IntegerConvolution",
+    "IntegerProduct",
     "Lowering",
     "Nest",
     "NotNative",
@@ -335,6 +339,44 @@ class TransposedConvolution:
     nest: Nest
 
 
+@dataclass(frozen=True)
+class Bytes:
+    """Which inputs a contraction of bytes has, by number: its factors, and their zero points, which may be absent."""
+
+    a: int
+    a_zero: int
+    b: int
+    b_zero: int
+
+
+@dataclass(frozen=True)
+class IntegerProduct:
+    """A product of bytes less their zero points, summed in 32 bits; `nest` defines it.
+
+    Attributes:
+        describe: factors as they lie in memory; `finish` takes the sum that has the zero points taken off.
+    """
+
+    operands: Bytes
+    describe: Callable[[Site], Contraction]
+    nest: Nest
+
+
+@dataclass(frozen=True)
+class IntegerConvolution:
+    """A convolution of bytes less their zero points, summed in 32 bits; `nest` defines it.
+
+    Attributes:
+        finish: what the element of a position is, from its sum.
+    """
+
+    operands: Bytes
+    describe: Callable[[Site], Window]
+    finish: Callable[[Site], Callable[[Position, Expr], Expr]]
+    nest: Nest
+
+
 Lowering: TypeAlias = (
     "Element | Relabel | Nest | Counted | Product | Convolution | TransposedConvolution"
+    " | IntegerProduct | IntegerConvolution"
 )

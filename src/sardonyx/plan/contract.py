@@ -39,7 +39,7 @@ from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, substitute, symbol, symbols
 
-__all__ = ["complete", "row_epilogue", "write_matrix_product"]
+__all__ = ["INNER", "complete", "matrix_of", "merges_rows", "row_epilogue", "write_matrix_product"]
 
 INNER = "%k"
 
@@ -56,11 +56,11 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: contraction.inner})
     writer.b.ranges[COLUMN] = contraction.columns
     at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
-    a = _matrix(writer, group, 0, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER)
-    b = _matrix(writer, group, 1, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN)
+    a = matrix_of(writer, group, 0, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER)
+    b = matrix_of(writer, group, 1, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN)
     if a is None or b is None or a.dtype != b.dtype:
         return None
-    merged = _rows_of_all(a, b, contraction, batch)
+    merged = merges_rows(a, b, contraction, batch)
     rows = batch * contraction.rows if merged else contraction.rows
     if target.panel(contraction.dtype, few=False) is None:
         return None
@@ -119,7 +119,7 @@ def _choice(
     return choose(target, problem, variants)
 
 
-def _matrix(
+def matrix_of(
     writer: Writer, group: Group, index: int, element: Expr, row: str, column: str
 ) -> Matrix | None:
     """An operand by the strides of its element (row, column); None where it is no plain load."""
@@ -164,7 +164,7 @@ def _coefficient(size: Size, name: str) -> tuple[Size, Size]:
     return factor, rest
 
 
-def _rows_of_all(a: Matrix, b: Matrix, contraction: Contraction, batch: Size) -> bool:
+def merges_rows(a: Matrix, b: Matrix, contraction: Contraction, batch: Size) -> bool:
     """Whether all products share one operand, and their rows follow each other in memory."""
     if batch == 1:
         return True

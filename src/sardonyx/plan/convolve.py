@@ -10,6 +10,8 @@ convolution of stride 1 over the input:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 
@@ -18,7 +20,7 @@ import onnx_ir as ir
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
-from sardonyx.ops.lowering import Convolution, TransposedConvolution, Window
+from sardonyx.ops.lowering import Convolution, Position, TransposedConvolution, Window
 from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS
 from sardonyx.plan.choice import (
     choose,
@@ -46,7 +48,7 @@ from sardonyx.plan.winograd import winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
 from sardonyx.sizes import Size, product, symbol
 
-__all__ = ["write_convolution", "write_transposed"]
+__all__ = ["Phase", "channels_last_input", "pixel_loop", "write_convolution", "write_transposed"]
 
 MAX_PHASES = 64  # of a transposed convolution: each is a kernel to compile
 
@@ -247,7 +249,7 @@ def _written(
     choice: Choice,
 ) -> Written:
     shape = writer.graph.shape(case.source)
-    buffer = _channels_last_input(writer, case.source, case.stored)
+    buffer = channels_last_input(writer, case.source, case.stored)
     packed = writer.extra(PackedConstant(case.filters, packing), case.stored, "in")
     counts = tuple(phase.count for phase in phases)
     kernel = ConvolutionKernel(
@@ -271,7 +273,7 @@ def _written(
     return writer.done(complete(kernel, (*shape, *counts)))
 
 
-def _channels_last_input(writer: Writer, source: ir.Value, dtype: Dtype) -> str:
+def channels_last_input(writer: Writer, source: ir.Value, dtype: Dtype) -> str:
     shape = writer.graph.shape(source)
     wanted = channels_last(len(shape))
     if writer.graph.dtype(source) == dtype and _same_bytes(shape, writer.order(source), wanted):
@@ -288,6 +290,20 @@ def _epilogue(writer: Writer, group: Group, case: Case, phases: list[Phase]) -> 
     """Bias and whatever follows, for `COUNT` filters of one pixel."""
     b, site, graph = writer.b, writer.site(group), writer.graph
     out = graph.shape(group.root.node.outputs[0])
+    with pixel_loop(writer, out, phases) as (position, lane):
+        total: Expr = b.let(Load(SUMS, lane, case.summed))
+        if site.call.has(2):
+            total = total + site.operand(2, (position[1],))
+        site.store(position, total)
+    return b.kernel()
+
+
+@contextmanager
+def pixel_loop(
+    writer: Writer, out: Shape, phases: Sequence[Phase]
+) -> Iterator[tuple[Position, Size]]:
+    """The loop over `COUNT` filters of a pixel: the position of each in the result, and its number in the row of sums."""
+    b = writer.b
     counts = [phase.count for phase in phases]
     b.ranges.update({BATCH: out[0], ROW: product(counts), COLUMN: out[1]})
     where = unflatten(symbol(ROW), counts, b.ranges)
@@ -297,8 +313,4 @@ def _epilogue(writer: Writer, group: Group, case: Case, phases: list[Phase]) -> 
     )
     with b.loop(symbol(COUNT), "vector") as lane:
         channel = b.index(b.size(symbol(COLUMN) + lane), out[1])
-        total: Expr = b.let(Load(SUMS, lane, case.summed))
-        if site.call.has(2):
-            total = total + site.operand(2, (channel,))
-        site.store((symbol(BATCH), channel, *pixel), total)
-    return b.kernel()
+        yield (symbol(BATCH), channel, *pixel), lane

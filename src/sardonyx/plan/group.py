@@ -18,6 +18,8 @@ import onnx_ir as ir
 from sardonyx.ops.lowering import (
     Convolution,
     Element,
+    IntegerConvolution,
+    IntegerProduct,
     Nest,
     Product,
     Relabel,
@@ -29,6 +31,13 @@ from sardonyx.plan.graph import Graph, Opaque, Work
 
 __all__ = ["Group", "Grouping", "group_nodes"]
 
+CONTRACTIONS = (
+    Product,
+    Convolution,
+    TransposedConvolution,
+    IntegerProduct,
+    IntegerConvolution,
+)
 MAX_FETCHED = 8  # what an element of an attention's operand may cost: some are asked for twice
 MAX_MEETING = 12  # nodes between a value and where all that read it meet
 LONG_FUNCTION = 8  # what an element of one costs: exp, erf, sigmoid, …
@@ -223,7 +232,7 @@ def _inlined(
     reader = readers[0]
     if fetched:
         return weight < MAX_FETCHED
-    if isinstance(reader.lowering, (Product, Convolution, TransposedConvolution, Opaque)):
+    if isinstance(reader.lowering, (*CONTRACTIONS, Opaque)):
         return False
     if isinstance(reader.lowering, Nest):
         return reader.lowering.reads_once

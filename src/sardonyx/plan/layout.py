@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.ops.lowering import Convolution, Element, Nest, Product, TransposedConvolution
+from sardonyx.ops.lowering import (
+    Convolution,
+    Element,
+    IntegerConvolution,
+    Nest,
+    Product,
+    TransposedConvolution,
+)
 from sardonyx.plan.flow import Control
 from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.group import Group, Grouping
@@ -59,6 +66,8 @@ def _wants_channels_last(
     work = group.root
     if isinstance(work.lowering, (Convolution, TransposedConvolution)):
         return work.node.inputs[1] in graph.constants
+    if isinstance(work.lowering, IntegerConvolution):
+        return work.node.inputs[work.lowering.operands.b] in graph.constants
     if work.node.op_type == "Transpose" or any(one.outputs[0].shape is None for one in group.tail):
         return False
     if not isinstance(work.lowering, (Element, Nest)):

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from sardonyx.model.source import describe, source_line
-from sardonyx.ops.lowering import Convolution, Counted, NotNative, Product, TransposedConvolution
+from sardonyx.ops.lowering import (
+    Convolution,
+    Counted,
+    IntegerConvolution,
+    IntegerProduct,
+    NotNative,
+    Product,
+    TransposedConvolution,
+)
 from sardonyx.passes.preparing.expand import Border
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.aliases import name_sizes
@@ -35,6 +43,7 @@ from sardonyx.plan.graph import (
     read_graph,
 )
 from sardonyx.plan.group import Group, Grouping, group_nodes
+from sardonyx.plan.integers import write_integer_convolution, write_integer_product
 from sardonyx.plan.layout import choose_orders
 from sardonyx.plan.plan import Order, Plan, PlannedNode, Texts
 from sardonyx.plan.pull import blaming
@@ -200,6 +209,8 @@ def _write_one(
         Product: write_matrix_product,
         Convolution: write_convolution,
         TransposedConvolution: write_transposed,
+        IntegerProduct: write_integer_product,
+        IntegerConvolution: write_integer_convolution,
     }.get(type(group.root.lowering))
     if target is not None and write is not None:
         written = write(Writer(graph, stored, orders), group, target)

@@ -210,6 +210,7 @@ class ConvolutionKernel:
         stored, dtype: the types of activations and weights, and of the sums.
         choice: which kernel of the backend, and why.
         epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
+        padding: what stands for 0, where activations are bytes: the byte, or its number where each channel is by itself.
     """
 
     input: int
@@ -228,6 +229,7 @@ class ConvolutionKernel:
     dtype: Dtype
     choice: Choice
     epilogue: Kernel
+    padding: int = 0
 
     @property
     def depthwise(self) -> bool:

@@ -42,6 +42,7 @@ class Target:
         timings: what was measured on this machine.
         precision: what was promised of it (docs/numerics.md): "strict" rules out kernels that compute otherwise.
         amx: whether products may go through AMX tiles.
+        unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Target:
     timings: Timings = ()
     precision: str = "float32"
     amx: bool = False
+    unsigned_bytes: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

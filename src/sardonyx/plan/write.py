@@ -18,6 +18,8 @@ from sardonyx.ops.lowering import (
     Convolution,
     Counted,
     Element,
+    IntegerConvolution,
+    IntegerProduct,
     Nest,
     Position,
     Product,
@@ -262,7 +264,9 @@ def write_group(
         return _write_counted(writer, lowering, group)
     if isinstance(lowering, Nest):
         lowering.build(writer.site(group))
-    elif isinstance(lowering, (Convolution, TransposedConvolution)):
+    elif isinstance(
+        lowering, (Convolution, TransposedConvolution, IntegerProduct, IntegerConvolution)
+    ):
         lowering.nest.build(writer.site(group))
     else:
         assert isinstance(lowering, Product)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,16 @@ from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
+from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.isa import Isa, Tile
-from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise
+from sardonyx.backends.c.kernels.packing import (
+    pack_b,
+    pack_conv,
+    pack_conv_quads,
+    pack_depthwise,
+    quads,
+    signed_bytes,
+)
 from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
 from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.winograd import winograd
@@ -28,6 +37,7 @@ from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.choice import HALF_WEIGHTS
+from sardonyx.plan.integers import is_whole_quads
 from sardonyx.plan.plan import (
     BATCH,
     ConvolutionKernel,
@@ -45,11 +55,10 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
     """A constant in the form that its kernel reads."""
     if packing.widened is not None:
         array = array.astype(NUMPY_TYPES[packing.widened])
-    if packing.name in ("panels", "panels-bf16", "tiles"):
-        offset, by_k, by_n, inner, columns, number = packing.numbers
-        flat = np.ascontiguousarray(array).reshape(-1)[offset:]
-        strides = (by_k * flat.itemsize, by_n * flat.itemsize)
-        matrix = np.lib.stride_tricks.as_strided(flat, (inner, columns), strides, writeable=False)
+    if packing.name in ("panels", "panels-bf16", "tiles", "quads", "quad-sums"):
+        matrix, number = _matrix(array, packing.numbers), packing.numbers[5]
+        if packing.name.startswith("quad"):
+            return _bytes(packing.name, matrix, packing.numbers[6], number)
         if packing.name == "tiles":
             return pack_tiles(matrix, number)
         if packing.name == "panels-bf16":
@@ -58,6 +67,14 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
     if packing.name == "filters":
         groups, panel = packing.numbers
         return pack_conv(array, groups, Tile(1, panel))
+    if packing.name == "filter-quads":
+        groups, panel, zero = packing.numbers
+        return pack_conv_quads(signed_bytes(array, zero), groups, Tile(1, panel))
+    if packing.name == "depthwise-bytes":
+        return pack_depthwise(signed_bytes(array, packing.numbers[0]))
+    if packing.name == "filter-sums":
+        moved = signed_bytes(array, packing.numbers[0])
+        return np.asarray(np.sum(moved.reshape(len(moved), -1), axis=1, dtype=np.int32))
     if packing.name == "winograd":
         return pack_winograd(array, Tile(1, *packing.numbers))
     if packing.name == "tile-filters":
@@ -70,6 +87,24 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
         return pack_conv(turned, groups, Tile(1, panel))
     assert packing.name == "depthwise-transposed"
     return pack_depthwise(turned)
+
+
+def _matrix(array: npt.NDArray[Any], numbers: Sequence[int]) -> npt.NDArray[Any]:
+    """The operand of a product in a constant, which may lie in any order there."""
+    offset, by_k, by_n, inner, columns = numbers[:5]
+    flat = np.ascontiguousarray(array).reshape(-1)[offset:]
+    strides = (by_k * flat.itemsize, by_n * flat.itemsize)
+    return np.lib.stride_tricks.as_strided(flat, (inner, columns), strides, writeable=False)
+
+
+def _bytes(
+    name: str, matrix: npt.NDArray[np.generic], zero: int, panel: int
+) -> npt.NDArray[np.generic]:
+    """Weights of an integer product less their zero point, in quads; or the sums of their columns."""
+    moved = signed_bytes(matrix, zero)
+    if name == "quad-sums":
+        return np.asarray(np.sum(moved, axis=0, dtype=np.int32))
+    return pack_b(quads(moved), Tile(1, panel))
 
 
 def _turned(
@@ -133,6 +168,8 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
             matrix.dtype,
         )
 
+    if kernel.dtype == "i32":
+        return _integer_product(kernel, isa)
     weights = "bf16" if kernel.choice.variant in HALF_WEIGHTS else kernel.a.dtype
     spec = GemmSpec(
         m=extent(kernel.rows, name_of),
@@ -146,6 +183,36 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         return amx("contract", spec, "store_row", kernel.choice.variant)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
     return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
+
+
+def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
+    name_of = namer(kernel.symbols)
+    assert isinstance(kernel.inner, int)
+    flipped = (kernel.a.dtype == "u8") != isa.unsigned_bytes
+    a, whole = kernel.a, is_whole_quads(kernel.a, kernel.inner)
+    unit = 4 if whole else 1
+
+    def cut(size: Size) -> int | str:
+        return extent(size if unit == 1 else size // unit, name_of)
+
+    operand = Operand(
+        cut(a.by_row),
+        extent(a.by_column, name_of),
+        render_size(a.offset if unit == 1 else a.offset // unit, name_of),
+        "i32" if whole else "u8",
+        flipped,
+    )
+    spec = GemmSpec(
+        m=extent(kernel.rows, name_of),
+        n=extent(kernel.columns, name_of),
+        k=-(-kernel.inner // 4),
+        a=operand,
+        b=Packed(dtype="i32"),
+        batch=extent(kernel.batch, name_of),
+        count=kernel.inner,
+    )
+    cut_by = cut_of(kernel.choice.variant, isa, "i32")
+    return product("contract", spec, "store_row", isa, cut_by.tile, cut_by.depth)
 
 
 def variant_of(kernel: KernelSource) -> str:
@@ -166,6 +233,20 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     if kernel.choice.variant in PAIRS:
         tiled = _conv_spec(kernel, name_of)
         return amx_conv("contract", tiled, "store_row", kernel.choice.variant)
+    if kernel.dtype == "i32" and not kernel.depthwise:
+        cut = cut_of(kernel.choice.variant, isa, "i32")
+        flipped = (kernel.stored == "u8") != isa.unsigned_bytes
+        spec_of_bytes = _conv_spec(kernel, name_of)
+        return integer_conv(
+            "contract",
+            spec_of_bytes,
+            "store_row",
+            isa,
+            cut.tile,
+            padding=kernel.padding,
+            flipped=flipped,
+            depth=cut.depth,
+        )
     if kernel.choice.variant == "winograd":
         return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if not kernel.depthwise:
@@ -174,7 +255,10 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         return conv("contract", direct, "store_row", isa, cut.tile, cut.depth)
     window, images = _window(kernel, name_of), extent(kernel.images, name_of)
     many = kernel.filters // kernel.channels
-    spec = DepthwiseSpec(images, kernel.channels, window, many, kernel.stored, kernel.stored)
+    weights = "i8" if kernel.dtype == "i32" else kernel.stored
+    spec = DepthwiseSpec(
+        images, kernel.channels, window, many, kernel.stored, weights, kernel.padding
+    )
     return depthwise("contract", spec, "store_row", isa)
 
 

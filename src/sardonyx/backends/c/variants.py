@@ -35,7 +35,7 @@ _TILES = {
     "portable": ((3, 3),),
 }
 _DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
-_TYPES: tuple[Dtype, ...] = ("f32", "f64")
+_TYPES: tuple[Dtype, ...] = ("f32", "f64", "i32")
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ def target_of(isa: Isa) -> Target:
         min(gemv_tile(isa, dtype).rows for dtype in _TYPES),
         NARROW,
         tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
+        unsigned_bytes=isa.unsigned_bytes,
     )
 
 

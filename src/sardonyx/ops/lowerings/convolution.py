@@ -21,11 +21,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from sardonyx.loops.build import cast, maximum, minimum, where
+from sardonyx.loops.build import cast
 from sardonyx.loops.index import flatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
-from sardonyx.ops.lowering import Convolution, Nest, Position, Site, Window
+from sardonyx.ops.lowering import (
+    Bytes,
+    Convolution,
+    IntegerConvolution,
+    Nest,
+    Position,
+    Site,
+    Window,
+)
 from sardonyx.ops.lowerings.products import sum_dtype
+from sardonyx.ops.lowerings.quantized import saturated
 from sardonyx.ops.lowerings.windows import Axis, Lanes, axes_of, check_room, check_same, taps
 from sardonyx.ops.window import read_window
 from sardonyx.sizes import Size, exact_div, product
@@ -54,9 +63,9 @@ class Terms:
     finish: Finish
 
 
-def describe(site: Site) -> Window:
-    """The window, for the backend's own kernels."""
-    shape, weights = site.shape(0), site.shape(1)
+def describe(site: Site, filters: int = 1) -> Window:
+    """The window, for the backend's own kernels; the filters are the input of that number."""
+    shape, weights = site.shape(0), site.shape(filters)
     window = read_window(site.call, len(shape) - 2, weights[2:])
     kernel = tuple(size for size in window.kernel if isinstance(size, int))
     if len(kernel) != len(shape) - 2:
@@ -229,17 +238,20 @@ def _integer_terms(
     )
 
 
-def _conv_integer(site: Site) -> None:
+def _finish_integer(site: Site) -> Finish:
     _check_parameters(site, 3)
-    convolve(site, 1, _integer_terms(site, (0, 2), (1, 3), lambda position, total: total))
+    return lambda position, total: total
 
 
-def _qlinear_conv(site: Site) -> None:
+def _conv_integer(site: Site) -> None:
+    convolve(site, 1, _integer_terms(site, (0, 2), (1, 3), _finish_integer(site)))
+
+
+def _finish_qlinear(site: Site) -> Finish:
     """Accumulated integers to the output's scale and zero point; rounded half to even, and clipped."""
     kind = site.out_dtype()
     if kind not in ("i8", "u8"):
         site.refuse(f"QLinearConv to {kind} has no native code")
-    low, high = (-128.0, 127.0) if kind == "i8" else (0.0, 255.0)
     _check_parameters(site, 4, 5)
     with_bias = bias_of(site, 8, "i32")
 
@@ -249,14 +261,17 @@ def _qlinear_conv(site: Site) -> None:
             cast(_parameter(site, index, channel), "f32") for index in (1, 4, 6)
         )
         exact = cast(with_bias(position, total), "f32") * ((x_scale * w_scale) / y_scale)
-        rounded = site.b.let(apply("round", cast(exact, "f64")))
-        rounded = where(apply("isnan", rounded), 0, rounded)
-        zero = cast(_parameter(site, 7, channel), "f64")
-        return cast(minimum(maximum(rounded + zero, low), high), kind)
+        return saturated(site.b, exact, _parameter(site, 7, channel), kind)
 
-    convolve(site, 3, _integer_terms(site, (0, 2), (3, 5), finish))
+    return finish
+
+
+def _qlinear_conv(site: Site) -> None:
+    convolve(site, 3, _integer_terms(site, (0, 2), (3, 5), _finish_qlinear(site)))
 
 
 CONV = Convolution(describe, Nest(_conv))
-CONV_INTEGER = Nest(_conv_integer)
-QLINEAR_CONV = Nest(_qlinear_conv)
+CONV_INTEGER = IntegerConvolution(Bytes(0, 2, 1, 3), describe, _finish_integer, Nest(_conv_integer))
+QLINEAR_CONV = IntegerConvolution(
+    Bytes(0, 2, 3, 5), partial(describe, filters=3), _finish_qlinear, Nest(_qlinear_conv)
+)

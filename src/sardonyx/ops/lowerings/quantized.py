@@ -15,8 +15,10 @@ from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.loops.operations import FLOAT8, FLOATS, INTEGERS, NARROW, SMALL_FLOATS
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import (
+    Bytes,
     Contraction,
     Element,
+    IntegerProduct,
     Nest,
     Position,
     Site,
@@ -54,11 +56,13 @@ BLOCK = 4096  # elements whose extremes one thread finds at a time
 
 def saturated(b: Builder, quotient: Expr, zero: Expr | None, dtype: Dtype) -> Expr:
     """Rounded half to even, moved by the zero point, clipped; NaN lands on the zero point."""
-    low, high = RANGES[dtype]
     rounded = b.let(apply("round", quotient))
     moved = where(apply("isnan", rounded), 0.0, rounded)
     if zero is not None:
         moved = moved + cast(zero, quotient.dtype)
+    if dtype not in NARROW:
+        return cast(moved, dtype)  # which clips
+    low, high = RANGES[dtype]
     return cast(minimum(maximum(moved, low), high), dtype)
 
 
@@ -104,7 +108,11 @@ def _quantize(site: Site, position: Position) -> Expr:
     x, scale = (
         computed(cast(v, kind)) for v in (site.read(0, position), _spread(site, 1, position))
     )
-    quotient = computed(cast(x / scale, kind))
+    known = _known(site, 1)
+    if known is not None and kind == "f32" and 2.0**-60 < known < 2.0**60:
+        quotient = apply("over", x, const(known, "f32"))
+    else:
+        quotient = computed(cast(x / scale, kind))
     zero = _spread(site, 2, position) if call.has(2) else None
     if not narrow:
         return saturated(site.b, quotient, zero, dtype)
@@ -113,6 +121,12 @@ def _quantize(site: Site, position: Position) -> Expr:
         moved = moved + cast(zero, "f32")
     saturate = dtype == "f4e2m1" or call.int_attr("saturate", 1)
     return cast(moved, dtype, "" if saturate else "nosat")
+
+
+def _known(site: Site, index: int) -> float | None:
+    """The one number that an input is; None where it has several, or only a run knows it."""
+    found = site.constant(index)
+    return float(found.reshape(-1)[0]) if found is not None and found.size == 1 else None
 
 
 def _division_type(site: Site) -> Dtype:
@@ -261,12 +275,15 @@ def _multiply(site: Site, contraction: Contraction) -> None:
                 site.store(contraction.out(at, m, n), contraction.finish(at, m, n, value))
 
 
+def _describe_integer(site: Site) -> Contraction:
+    return replace(describe_matmul(site, 0, 1), dtype="i32")  # the result wraps, too
+
+
 def _matmul_integer(site: Site) -> None:
-    product_of = replace(describe_matmul(site, 0, 1), dtype="i32")  # the result wraps, too
-    _multiply(site, _moved(site, product_of, (2, 3), 1))
+    _multiply(site, _moved(site, _describe_integer(site), (2, 3), 1))
 
 
-def _qlinear_matmul(site: Site) -> None:
+def _describe_qlinear(site: Site) -> Contraction:
     dtype = site.out_dtype()
     if not {dtype, site.dtype(0), site.dtype(3)} <= {"i8", "u8"}:
         site.refuse(f"QLinearMatMul of {site.dtype(0)} and {site.dtype(3)} has no native code")
@@ -282,12 +299,15 @@ def _qlinear_matmul(site: Site) -> None:
         exact = cast(plain.finish(at, m, n, total), "f32") * ((scale * by) / y_scale)
         return saturated(site.b, exact, of_row(7), dtype)
 
-    wide = replace(plain, dtype=_integer_sum(site, plain.inner), finish=finish)
-    _multiply(site, _moved(site, wide, (2, 5), 3))
+    return replace(plain, dtype=_integer_sum(site, plain.inner), finish=finish)
+
+
+def _qlinear_matmul(site: Site) -> None:
+    _multiply(site, _moved(site, _describe_qlinear(site), (2, 5), 3))
 
 
 QUANTIZE = Element(_quantize, weight=2, pointwise=True, narrow=True)
 DEQUANTIZE = Element(_dequantize, pointwise=True, narrow=True)
 DYNAMIC_QUANTIZE = Nest(_dynamic_quantize)
-MATMUL_INTEGER = Nest(_matmul_integer)
-QLINEAR_MATMUL = Nest(_qlinear_matmul)
+MATMUL_INTEGER = IntegerProduct(Bytes(0, 2, 1, 3), _describe_integer, Nest(_matmul_integer))
+QLINEAR_MATMUL = IntegerProduct(Bytes(0, 2, 3, 5), _describe_qlinear, Nest(_qlinear_matmul))

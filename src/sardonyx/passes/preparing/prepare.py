@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from sardonyx.passes.preparing.attentions import write_out_attention
 from sardonyx.passes.preparing.expand import Expanded, expand
+from sardonyx.passes.preparing.integers import multiply_integers
 from sardonyx.passes.preparing.resizes import resize_what_changes
 from sardonyx.passes.preparing.squeezes import keep_ones
 from sardonyx.passes.preparing.texts import number_texts
@@ -15,8 +16,9 @@ __all__ = ["prepare"]
 
 
 def prepare(model: ir.Model, shapes: Shapes) -> Expanded:
-    """Without calls of functions; with numbers for strings, and with ranks and sizes that are known."""
+    """Without calls of functions; with numbers for strings, with ranks and sizes that are known, and with products of integers."""
     prepared = expand(model, shapes)
-    for change in (number_texts, keep_ones, resize_what_changes, write_out_attention):
+    changes = (number_texts, keep_ones, resize_what_changes, write_out_attention, multiply_integers)
+    for change in changes:
         prepared = change(prepared)
     return prepared

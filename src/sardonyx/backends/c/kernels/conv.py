@@ -103,7 +103,7 @@ def conv(
         depth: values of K in a block.
     """
     family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
-    base = replace(_nest(spec, family, epilogue), most=depth)
+    base = replace(base_nest(spec, family, epilogue), most=depth)
     nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
     family = nest.family
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
@@ -118,7 +118,7 @@ static void {name}(
 """
 
 
-def _nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
+def base_nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
     """What both ways share; the segments are single taps."""
     groups, filters = spec.groups, spec.filters // spec.groups
     return Nest(
@@ -150,15 +150,15 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     value = C_TYPE[family.dtype]
     axes = range(len(window.kernel))
     fill = f"""\
-{_corner(spec, value)}
+{corner(spec, value)}
     for (int64_t s = 0; s < segments; s++) {{
-        {_position(family.name, list(axes))}
-        const int32_t inside = {_inside(list(axes))};
-        rows[s][r] = inside ? image + {_offset(list(axes))} * {spec.channels} + k0 : {family.name}_zeros;
+        {position(family.name, list(axes))}
+        const int32_t inside = {inside(list(axes))};
+        rows[s][r] = inside ? image + {offset(list(axes))} * {spec.channels} + k0 : {family.name}_zeros;
     }}
 }}
 """
-    return replace(nest, fill=fill, locals=_sizes(window))
+    return replace(nest, fill=fill, locals=sizes_text(window))
 
 
 def _in_pieces(spec: ConvSpec, nest: Nest) -> TileFamily:
@@ -213,24 +213,24 @@ def _copied(spec: ConvSpec, nest: Nest, axes: int, lowest: str, highest: str) ->
     first, each = "rows[0][r] = copied[r];", ""
     if not nest.merged:
         first, each = "", "rows[s][r] = copied[r] + s * kc;"
-    outside = f"if (!({_inside(stepped)}))\n            low = high = k0;" if stepped else ""
+    outside = f"if (!({inside(stepped)}))\n            low = high = k0;" if stepped else ""
     fill = f"""\
-{_corner(spec, stored)}
+{corner(spec, stored)}
     {first}
     for (int64_t s = 0; s < segments; s++) {{
         {each}
-        {_position(name, stepped)}
+        {position(name, stepped)}
         {"".join(f"const int64_t i{axis} = p{axis};" for axis in every[axes:])}
         int64_t low = {lowest}, high = {highest};
         low = low < k0 ? k0 : sx_least(low, k0 + kc);
         high = high < low ? low : sx_least(high, k0 + kc);
         {outside}
-        {name}_copy(copied[r] + s * kc, image + {_offset(every)} * {spec.channels}, k0, kc, low, high);
+        {name}_copy(copied[r] + s * kc, image + {offset(every)} * {spec.channels}, k0, kc, low, high);
     }}
 }}
 """
     buffer = f"{value} copied[{nest.family.tile.rows}][{blocks.segments * blocks.depth}];\n"
-    return replace(nest, fill=fill, locals=_sizes(window) + buffer)
+    return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
 
 
 def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
@@ -238,19 +238,25 @@ def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
     window, name, value = spec.window, family.name, C_TYPE[family.dtype]
     axes = len(window.kernel)
     stepped = axes if nest.segments == prod(window.kernel) else axes - 1
-    lines = []
-    for axis in range(stepped):
-        inner = prod(window.kernel[axis + 1 : stepped])
-        steps = [
-            str(tap // inner % window.kernel[axis] * window.dilations[axis])
-            for tap in range(nest.segments)
-        ]
-        lines.append(f"static const int32_t {name}_steps{axis}[] = {{{', '.join(steps)}}};")
+    lines = [steps_text(name, window, stepped, nest.segments)]
     if not spec.wide:
         lines.append(_copy_function(spec, family, nest))
     else:
         lines.append(f"static const {value} {name}_zeros[{choose_blocks(nest).depth}];")
     return "\n".join(lines) + "\n"
+
+
+def steps_text(name: str, window: Window, stepped: int, segments: int) -> str:
+    """C text: how far each segment lies from the window's corner, along each of the first axes."""
+    lines = []
+    for axis in range(stepped):
+        inner = prod(window.kernel[axis + 1 : stepped])
+        steps = [
+            str(tap // inner % window.kernel[axis] * window.dilations[axis])
+            for tap in range(segments)
+        ]
+        lines.append(f"static const int32_t {name}_steps{axis}[] = {{{', '.join(steps)}}};")
+    return "\n".join(lines)
 
 
 def _copy_function(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
@@ -278,7 +284,7 @@ static inline void {name}_copy(
 """
 
 
-def _sizes(window: Window) -> str:
+def sizes_text(window: Window) -> str:
     """The image sizes as C variables: size0 … and out0 …."""
     axes = range(len(window.kernel))
     sizes = "".join(f"const int64_t size{d} = {window.input[d]};\n" for d in axes)
@@ -286,7 +292,7 @@ def _sizes(window: Window) -> str:
     return sizes + "".join(f"const int64_t out{d} = {window.output[d]};\n" for d in list(axes)[1:])
 
 
-def _corner(spec: ConvSpec, element: str) -> str:
+def corner(spec: ConvSpec, element: str) -> str:
     """The loop over a tile's rows: p0 … is where the first tap of the pixel's window lies."""
     window, groups = spec.window, spec.groups
     axes = len(window.kernel)
@@ -306,16 +312,16 @@ def _corner(spec: ConvSpec, element: str) -> str:
     return "\n".join(lines)
 
 
-def _position(name: str, axes: list[int]) -> str:
+def position(name: str, axes: list[int]) -> str:
     return " ".join(f"const int64_t i{d} = p{d} + {name}_steps{d}[s0 + s];" for d in axes)
 
 
-def _inside(axes: list[int]) -> str:
+def inside(axes: list[int]) -> str:
     # One comparison does for both ends: a negative place is a huge unsigned one.
     return " & ".join(f"((uint64_t)i{d} < (uint64_t)size{d})" for d in axes)
 
 
-def _offset(axes: list[int]) -> str:
+def offset(axes: list[int]) -> str:
     """The pixel (i0, i1, …) as an offset in pixels."""
     text = f"i{axes[0]}"
     for axis in axes[1:]:

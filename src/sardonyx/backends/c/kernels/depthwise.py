@@ -34,7 +34,11 @@ _TASKS = 16  # enough to share out evenly; neighbouring lines read the same inpu
 
 @dataclass(frozen=True)
 class DepthwiseSpec:
-    """`multiplier` filters for every channel; `a` and `b` are the types of activations and weights."""
+    """`multiplier` filters for every channel; `a` and `b` are the types of activations and weights.
+
+    Attributes:
+        zero: what stands for 0 among the activations.
+    """
 
     images: Extent
     channels: int
@@ -42,6 +46,7 @@ class DepthwiseSpec:
     multiplier: int = 1
     a: str = "f32"
     b: str = "f32"
+    zero: int = 0
 
     @property
     def filters(self) -> int:
@@ -116,11 +121,14 @@ def _input_reader(shape: _Shape) -> str:
     """`<name>_in(p, c)`: the inputs of filters c, c + 1, …"""
     name, spec, lanes = shape.name, shape.spec, shape.lanes
     head = f"static inline {name}_s_v {name}_in(const {C_TYPE[spec.a]} *p, int64_t c)"
+    moved = f" - ({spec.zero})" if spec.zero else ""
     if spec.multiplier == 1:
         reader = vector_reader(f"{name}_x", spec.a, lanes)
-        return f"{reader}{head} {{ return {name}_x_load(p + c); }}\n"
+        return f"{reader}{head} {{ return {name}_x_load(p + c){moved}; }}\n"
     values = ", ".join(f"{name}_x_get(p + (c + {i}) / {spec.multiplier})" for i in range(lanes))
-    return f"{value_reader(f'{name}_x', spec.a)}{head} {{ return ({name}_s_v){{{values}}}; }}\n"
+    return (
+        f"{value_reader(f'{name}_x', spec.a)}{head} {{ return ({name}_s_v){{{values}}}{moved}; }}\n"
+    )
 
 
 def _pixels_function(shape: _Shape, pixels: int) -> str:
@@ -214,7 +222,7 @@ struct {name}_job {{
 }};
 
 static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
-    static const {element} zeros[{spec.channels}];
+    static const {element} zeros[{spec.channels}]{_filled(spec)};
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
 {sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {shape.pixels});
@@ -252,6 +260,11 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     }}
 }}
 """
+
+
+def _filled(spec: DepthwiseSpec) -> str:
+    """What a row of zeros is initialized with, where 0 is not their number."""
+    return f" = {{[0 ... {spec.channels - 1}] = {spec.zero}}}" if spec.zero else ""
 
 
 def _entry(shape: _Shape) -> str:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+# "i32" is a quad: four bytes of K beside each other, whose products are summed in 32 bits.
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i32": 4, "i8": 1, "u8": 1}
 
 # bfloat16 is its bits: C has no such type everywhere. So is float16 where the CPU does not convert it.
-C_TYPE = {"f16": "sx_f16", "bf16": "uint16_t", "f32": "float", "f64": "double"}
+C_TYPE = {
+    "f16": "sx_f16",
+    "bf16": "uint16_t",
+    "f32": "float",
+    "f64": "double",
+    "i32": "int32_t",
+    "i8": "int8_t",
+    "u8": "uint8_t",
+}
 
 
 def sum_type(dtype: str) -> str:
-    """The type in which products of `dtype` are summed: the half floats are only stored."""
+    """The type in which products of `dtype` are summed: the half floats and bytes are only stored."""
+    if dtype in ("i32", "i8", "u8"):
+        return "i32"
     return "f64" if dtype == "f64" else "f32"
 
 
@@ -29,6 +40,8 @@ def vector_reader(prefix: str, dtype: str, lanes: int) -> str:
     vector = f"*(const {prefix}_m *)p"
     if dtype == "f16":
         return f"{lines}{_half_reader(prefix, lanes)}"
+    if dtype in ("i8", "u8"):
+        vector = f"__builtin_convertvector({vector}, {prefix}_v)"
     if dtype == "bf16":
         bits = lanes * BYTES["f32"]
         lines += f"typedef uint32_t {prefix}_u __attribute__((vector_size({bits})));\n"

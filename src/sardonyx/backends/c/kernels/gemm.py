@@ -34,13 +34,15 @@ class Operand:
 
     Attributes:
         offset: C text over `b` (and `n[...]`), in elements; "0" is one matrix for the whole batch.
-        dtype: "f32", "f64", "f16" or "bf16".
+        dtype: "f32", "f64", "f16" or "bf16"; "i32" for quads, or "u8" for bytes that are made into quads.
+        flipped: as of `TileFamily`.
     """
 
     by_row: Extent
     by_column: Extent = 1
     offset: str = "0"
     dtype: str = "f32"
+    flipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,11 @@ class Packed:
 
 @dataclass(frozen=True)
 class GemmSpec:
-    """Sizes are numbers or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
+    """Sizes are numbers or C text over the kernel's size symbols `n[0]`, `n[1]`, …
+
+    Attributes:
+        count: bytes of K, where A has bytes; `k` is in quads then.
+    """
 
     m: Extent
     n: Extent
@@ -61,6 +67,7 @@ class GemmSpec:
     a: Operand
     b: Packed | Operand
     batch: Extent = 1
+    count: Extent = 0
 
 
 def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
@@ -72,8 +79,9 @@ def product(
     name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile, depth: int = DEPTH
 ) -> str:
     """The same for a tile of choice, and for blocks of so many values of K."""
-    long = isinstance(spec.k, str) or spec.k > PIECE
-    family = TileFamily(name, isa, tile, spec.b.dtype, run=PIECE if long else 0)
+    long = (isinstance(spec.k, str) or spec.k > PIECE) and spec.b.dtype != "i32"
+    run = PIECE if long else 0
+    family = TileFamily(name, isa, tile, spec.b.dtype, run=run, flipped=spec.a.flipped)
     nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), nest_functions(nest)]
     pack = ""
@@ -105,7 +113,8 @@ def _nest(spec: GemmSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
         fill="",
         most=depth,
     )
-    locals_text, fill = _rows_of_a(spec.a, family, choose_blocks(nest))
+    rows = _quads_of_a if spec.a.dtype == "u8" else _rows_of_a
+    locals_text, fill = rows(spec, family, choose_blocks(nest))
     return replace(nest, locals=locals_text, fill=fill)
 
 
@@ -114,13 +123,14 @@ def _in_place(a: Operand, family: TileFamily) -> bool:
 
 
 def _readers(a: Operand, family: TileFamily) -> str:
-    if _in_place(a, family):
+    if _in_place(a, family) or a.dtype == "u8":
         return ""
     return value_reader(f"{family.name}_from", a.dtype)
 
 
-def _rows_of_a(a: Operand, family: TileFamily, blocks: Blocks) -> tuple[str, str]:
+def _rows_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str, str]:
     """What a task keeps, and how it finds the rows of a tile."""
+    a = spec.a
     start = f"(const {C_TYPE[a.dtype]} *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * ({a.by_column})"
     if _in_place(a, family):
         fill = f"""\
@@ -136,6 +146,25 @@ for (int64_t r = 0; r < taken; r++)
 for (int64_t k = 0; k < kc; k++)
     for (int64_t r = 0; r < taken; r++)
         copied[r][k] = {family.name}_from_get(from + r * ({a.by_row}) + k * ({a.by_column}));
+"""
+    return buffer, fill
+
+
+def _quads_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str, str]:
+    """The same for bytes that are not whole quads in memory: they are copied, and zeros put behind them."""
+    a = spec.a
+    buffer = f"int32_t copied[{family.tile.rows}][{blocks.depth}];\n"
+    fill = f"""\
+const uint8_t *from = (const uint8_t *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * 4 * ({a.by_column});
+const int64_t bytes = sx_least(({spec.count}) - k0 * 4, kc * 4);
+for (int64_t r = 0; r < taken; r++) {{
+    uint8_t *to = (uint8_t *)copied[r];
+    rows[0][r] = copied[r];
+    for (int64_t k = 0; k < bytes; k++)
+        to[k] = from[r * ({a.by_row}) + k * ({a.by_column})];
+    for (int64_t k = bytes; k < kc * 4; k++)
+        to[k] = 0;
+}}
 """
     return buffer, fill
 

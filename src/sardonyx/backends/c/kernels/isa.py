@@ -11,7 +11,7 @@ A tile of C is held in registers while K runs by: `rows` rows of A times `column
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sardonyx.backends.c.cpu import Cpu
 from sardonyx.backends.c.kernels.elements import BYTES
@@ -34,6 +34,7 @@ class Isa:
         registers: how many vector registers there are.
         fma: whether a multiplication and an addition are one instruction with one rounding.
         by_lane: whether a multiplication may take one lane of a register for its operand.
+        unsigned_bytes: whether products of bytes take the first factor without a sign (VNNI).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Isa:
     registers: int
     fma: bool
     by_lane: bool = False
+    unsigned_bytes: bool = False
 
     def lanes_of(self, dtype: str) -> int:
         """Values of `dtype` in a vector register."""
@@ -57,9 +59,11 @@ def isa_of(cpu: Cpu) -> Isa:
     """The widest family that a CPU has."""
     if "neon" in cpu.features:
         return NEON
+    vnni = not cpu.features.isdisjoint({"avx512_vnni", "avx_vnni"})
     if "avx512f" in cpu.features:
-        return AVX512
-    return AVX2 if cpu.features.issuperset({"avx2", "fma"}) else PORTABLE
+        return replace(AVX512, unsigned_bytes=vnni)
+    found = AVX2 if cpu.features.issuperset({"avx2", "fma"}) else PORTABLE
+    return replace(found, unsigned_bytes=vnni)
 
 
 _ROWS = {"neon": 8, "avx2": 6, "avx512": 12, "portable": 4}

@@ -49,11 +49,37 @@ def pack_b(array: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
 
 def pack_conv(weights: NDArray[np.generic], groups: int, tile: Tile) -> NDArray[np.generic]:
     """W[OC, IC/groups, kernel...] as packed[groups, OC/groups/NR, taps * IC/groups, NR]."""
+    return pack_b(filter_matrices(weights, groups), tile)
+
+
+def filter_matrices(weights: NDArray[np.generic], groups: int) -> NDArray[np.generic]:
+    """W[OC, IC/groups, kernel...] as matrices [groups, taps * IC/groups, OC/groups].
+
+    K runs over the taps first and the channels last, as channels-last activations lie in memory.
+    """
     outer, inner = weights.shape[:2]
     columns = weights.reshape(groups, outer // groups, inner, -1)
-    # K runs over the taps first and the channels last, as channels-last activations lie in memory.
-    matrix = columns.transpose(0, 3, 2, 1).reshape(groups, -1, outer // groups)
-    return pack_b(matrix, tile)
+    return columns.transpose(0, 3, 2, 1).reshape(groups, -1, outer // groups)
+
+
+def quads(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Bytes B[..., K, N] as [..., K/4, N] of 32 bits; zeros are put behind K to fill up the last four."""
+    *batch, k, n = array.shape
+    whole = -(-k // 4)
+    filled = np.zeros((*batch, whole * 4, n), np.uint8)
+    filled[..., :k, :] = array.view(np.uint8)
+    turned = np.moveaxis(filled.reshape(*batch, whole, 4, n), -2, -1)
+    return np.ascontiguousarray(turned).view("<i4")[..., 0]
+
+
+def signed_bytes(array: NDArray[np.generic], zero: int) -> NDArray[np.int8]:
+    """Bytes less their zero point, where that leaves bytes."""
+    return (array.astype(np.int16) - zero).astype(np.int8)
+
+
+def pack_conv_quads(weights: NDArray[np.generic], groups: int, tile: Tile) -> NDArray[np.generic]:
+    """As `pack_conv`, for bytes: four values of K side by side."""
+    return pack_b(quads(filter_matrices(weights, groups)), tile)
 
 
 def pack_depthwise(weights: NDArray[np.generic]) -> NDArray[np.generic]:

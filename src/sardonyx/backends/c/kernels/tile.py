@@ -12,6 +12,8 @@ The shorter the sums, the smaller their rounding errors: a piece has PIECE produ
 depends on K alone, and blocks of K are whole pieces; within one, an element is summed over k in order by fused
 multiply-adds, whatever the tile, the block or the thread: the same bits for any partition of the work. Few
 rows leave most registers idle, and one sum waits for the next: then several panels are taken at once.
+
+Integers are quads of bytes (`elements`): a step of k is four of them, multiplied and summed by one instruction.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ class TileFamily:
         b: element type of the packed operand; sums and rows of A have `sum_type(b)`.
         apart: segments of a piece; 0 for all of them.
         run: values of a piece in a single segment; 0 for all of it.
+        flipped: the highest bit of every byte of A is turned over: bytes without a sign become bytes with one, or the
+            other way around, for so the processor multiplies them.
     """
 
     name: str
@@ -46,6 +50,11 @@ class TileFamily:
     b: str = "f32"
     apart: int = 0
     run: int = 0
+    flipped: bool = False
+
+    @property
+    def integer(self) -> bool:
+        return self.b == "i32"
 
     @property
     def dtype(self) -> str:
@@ -71,7 +80,8 @@ class TileFamily:
 
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
     """C text: types, readers, and a function for every number of rows asked for."""
-    parts = [
+    parts = ['#include "dot.h"'] if family.integer else []
+    parts += [
         vector_reader(f"{family.name}_a", family.dtype, family.lanes),
         vector_reader(f"{family.name}_b", family.b, family.lanes),
     ]
@@ -176,14 +186,14 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     """The loop over k: by vectors of A and their lanes, or by broadcast values of A."""
     name, tile, lanes = family.name, family.tile, family.lanes
 
-    def multiply(k: int, operands: list[str]) -> list[str]:
+    def multiply(k: int, operands: list[tuple[str, int | None]]) -> list[str]:
         lines = []
         for p in range(panels):
             for v in range(family.vectors):
                 offset = k * tile.columns + v * lanes
                 lines.append(f"const {name}_a_v y{p}_{v} = {name}_b_load(b{p} + {offset});")
         lines += [
-            f"c{r}_{p}_{v} += {operands[r]} * y{p}_{v};"
+            _step(family, f"c{r}_{p}_{v}", operands[r], f"y{p}_{v}")
             for r in range(rows)  # outermost: a broadcast value of A is used up before the next
             for p in range(panels)
             for v in range(family.vectors)
@@ -196,18 +206,34 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     lines: list[str] = []
     if family.isa.by_lane:
         lines += [f"for (; k + {lanes} <= end; k += {lanes}) {{"]
-        lines += [f"    const {name}_a_v x{r} = {name}_a_load(a{r} + k);" for r in range(rows)]
+        flip = " ^ (int32_t)0x80808080" if family.flipped else ""
+        lines += [
+            f"    const {name}_a_v x{r} = {name}_a_load(a{r} + k){flip};" for r in range(rows)
+        ]
         for k in range(lanes):
-            splat = ", ".join([str(k)] * lanes)
-            lanes_of_a = [f"__builtin_shufflevector(x{r}, x{r}, {splat})" for r in range(rows)]
-            lines += [f"    {line}" for line in multiply(k, lanes_of_a)]
+            lines += [f"    {line}" for line in multiply(k, [(f"x{r}", k) for r in range(rows)])]
         lines += [f"    {line}" for line in advance(lanes)]
         lines += ["}", "for (; k < end; k++) {"]
     else:
         lines += ["#pragma clang loop unroll_count(4)", "for (; k < end; k++) {"]
-    lines += [f"    {line}" for line in multiply(0, [f"a{r}[k]" for r in range(rows)])]
+    lines += [f"    {line}" for line in multiply(0, [(f"a{r}[k]", None) for r in range(rows)])]
     lines += [f"    {line}" for line in advance(1)]
     return [*lines, "}"]
+
+
+def _step(family: TileFamily, total: str, operand: tuple[str, int | None], y: str) -> str:
+    """One sum and one vector of B: a lane of a vector of A, or a value of A for all lanes."""
+    x, lane = operand
+    if not family.integer:
+        if lane is None:
+            return f"{total} += {x} * {y};"
+        splat = ", ".join([str(lane)] * family.lanes)
+        return f"{total} += __builtin_shufflevector({x}, {x}, {splat}) * {y};"
+    if lane is not None:
+        return f"sx_dot_lane({total}, {x}, {lane}, {y});"
+    flip = " ^ (int32_t)0x80808080" if family.flipped else ""
+    every = f"{family.name}_a_v"
+    return f"{total} = sx_dot_{family.lanes}({total}, ({every}){{0}} + ({x}{flip}), {y});"
 
 
 def _deeper(lines: Iterable[str]) -> list[str]:

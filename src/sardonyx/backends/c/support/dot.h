@@ -1,0 +1,88 @@
+/* Dot products of bytes: each lane of 32 bits holds four of them, and adds up the four products with those of another.
+ *
+ *     sums = sx_dot_4(sums, a, b)         lanes of a times lanes of b; sx_dot_8, sx_dot_16
+ *     sums = sx_dot_lane(sums, a, 2, b)   lane 2 of a times every lane of b; where there are four lanes
+ *
+ * b is signed. a is signed too, unless SX_DOT_UNSIGNED is 1: then it is unsigned, for so the processor has it.
+ * Sums wrap. Instructions are written out, so that no compiler's headers are needed. */
+#ifndef SX_DOT_H
+#define SX_DOT_H
+
+typedef int32_t sx_i32x4 __attribute__((vector_size(16)));
+typedef int32_t sx_i32x8 __attribute__((vector_size(32)));
+typedef int32_t sx_i32x16 __attribute__((vector_size(64)));
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#define SX_DOT_UNSIGNED 1
+#else
+#define SX_DOT_UNSIGNED 0
+#endif
+
+#if defined(__ARM_FEATURE_DOTPROD)
+static inline sx_i32x4 sx_dot_4(sx_i32x4 sums, sx_i32x4 a, sx_i32x4 b) {
+    __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sums) : "w"(b), "w"(a));
+    return sums;
+}
+#define sx_dot_lane(sums, a, lane, b) \
+    __asm__("sdot %0.4s, %1.16b, %2.4b[" #lane "]" : "+w"(sums) : "w"(b), "w"(a))
+#else
+
+#if defined(__SSE2__)
+typedef int16_t sx_i16x8 __attribute__((vector_size(16)));
+#endif
+
+/* Without such an instruction: even and odd bytes apart, as numbers of 16 bits, two products at a time where there is
+ * an instruction for that. */
+static inline sx_i32x4 sx_dot_4(sx_i32x4 sums, sx_i32x4 a, sx_i32x4 b) {
+#if defined(__SSE2__) && !SX_DOT_UNSIGNED
+    const sx_i16x8 even_a = ((sx_i16x8)a << 8) >> 8, odd_a = (sx_i16x8)a >> 8;
+    const sx_i16x8 even_b = ((sx_i16x8)b << 8) >> 8, odd_b = (sx_i16x8)b >> 8;
+    sums += (sx_i32x4)__builtin_ia32_pmaddwd128(even_a, even_b);
+    sums += (sx_i32x4)__builtin_ia32_pmaddwd128(odd_a, odd_b);
+#else
+    for (int32_t at = 24; at >= 0; at -= 8)
+#if SX_DOT_UNSIGNED
+        sums += (a >> at & 255) * ((b << (24 - at)) >> 24);
+#else
+        sums += ((a << (24 - at)) >> 24) * ((b << (24 - at)) >> 24);
+#endif
+#endif
+    return sums;
+}
+#define sx_dot_lane(sums, a, lane, b) \
+    (sums) = sx_dot_4(sums, __builtin_shufflevector(a, a, lane, lane, lane, lane), b)
+#endif
+
+#if defined(__AVX2__)
+static inline sx_i32x8 sx_dot_8(sx_i32x8 sums, sx_i32x8 a, sx_i32x8 b) {
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
+#elif defined(__AVXVNNI__)
+    __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(a), "x"(b));
+#else
+    typedef int16_t sx_i16x16 __attribute__((vector_size(32)));
+    const sx_i16x16 even_a = ((sx_i16x16)a << 8) >> 8, odd_a = (sx_i16x16)a >> 8;
+    const sx_i16x16 even_b = ((sx_i16x16)b << 8) >> 8, odd_b = (sx_i16x16)b >> 8;
+    sums += (sx_i32x8)__builtin_ia32_pmaddwd256(even_a, even_b);
+    sums += (sx_i32x8)__builtin_ia32_pmaddwd256(odd_a, odd_b);
+#endif
+    return sums;
+}
+#endif
+
+#if defined(__AVX512BW__)
+static inline sx_i32x16 sx_dot_16(sx_i32x16 sums, sx_i32x16 a, sx_i32x16 b) {
+#if defined(__AVX512VNNI__)
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
+#else
+    typedef int16_t sx_i16x32 __attribute__((vector_size(64)));
+    const sx_i16x32 even_a = ((sx_i16x32)a << 8) >> 8, odd_a = (sx_i16x32)a >> 8;
+    const sx_i16x32 even_b = ((sx_i16x32)b << 8) >> 8, odd_b = (sx_i16x32)b >> 8;
+    sums += (sx_i32x16)__builtin_ia32_pmaddwd512_mask(even_a, even_b, (sx_i32x16){0}, 0xffff);
+    sums += (sx_i32x16)__builtin_ia32_pmaddwd512_mask(odd_a, odd_b, (sx_i32x16){0}, 0xffff);
+#endif
+    return sums;
+}
+#endif
+
+#endif

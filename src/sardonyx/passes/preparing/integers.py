@@ -1,0 +1,205 @@
+"""Products and convolutions between QuantizeLinear and DequantizeLinear, as products of integers.
+
+    DequantizeLinear(x) ─┐                     x, w → ConvInteger → Cast ─ Mul(scale) ─ Add(bias)
+    DequantizeLinear(w) ─┴ Conv(…, bias)  →    scale: those of both operands, multiplied
+
+Sums of integers are exact, so that the result is nearer to the truth than the one in float32; and a quarter of the
+bytes is read. What follows, up to the next QuantizeLinear, is fused into the same kernel: tensors stay integers between
+kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from sardonyx.errors import ShapeError
+from sardonyx.model.opset import normal_domain
+from sardonyx.passes.preparing.expand import Expanded, copy_of
+from sardonyx.passes.shapes import Shapes, infer_shapes
+
+__all__ = ["multiply_integers"]
+
+Array = npt.NDArray[Any]
+_BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+_MOST_TERMS = 1 << 15  # products whose sum fits into 32 bits
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A contraction of dequantized operands.
+
+    Attributes:
+        scale: of the products: one for all, or one for every column of the result, as it broadcasts.
+        spatial: dimensions of the images of a convolution.
+    """
+
+    node: ir.Node
+    scale: Array
+    spatial: int
+
+
+def multiply_integers(expanded: Expanded) -> Expanded:
+    """The model with such contractions of integers; the same one where there are none."""
+    graph, shapes = expanded.model.graph, expanded.shapes
+    found = [one for node in graph if (one := _find(node, shapes)) is not None]
+    if not found:
+        return expanded
+    copied = copy_of(expanded)
+    origins = dict(copied.expanded.origins)
+    for one in found:
+        twin = copied.nodes[one.node]
+        made = _write(one, twin)
+        copied.expanded.model.graph.insert_before(twin, made)
+        origins.update(dict.fromkeys(made, origins[twin]))
+        sources = [value.producer() for value in twin.inputs[:2] if value is not None]
+        old, new = twin.outputs[0], made[-1].outputs[0]
+        name, old.name = old.name, f"{old.name}.whole"
+        new.name, new.type, new.shape = name, old.type, old.shape
+        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        copied.expanded.model.graph.remove(twin, safe=True)
+        del origins[twin]
+        first = made[0]
+        for source in sources:
+            if source is not None and _is_dead(source):
+                origins[first] = (*origins[first], *origins.pop(source))
+                copied.expanded.model.graph.remove(source, safe=True)
+    try:
+        known = infer_shapes(copied.expanded.model)
+    except ShapeError:
+        return expanded
+    return replace(copied.expanded, shapes=known, origins=origins)
+
+
+def _is_dead(node: ir.Node) -> bool:
+    return not any(value.uses() or value.is_graph_output() for value in node.outputs)
+
+
+def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
+    """What a node is where it multiplies dequantized bytes by constant ones; None where it does not."""
+    if node.op_type not in ("Conv", "MatMul", "Gemm") or normal_domain(node.domain):
+        return None
+    x, w = (_dequantized(value) for value in node.inputs[:2])
+    if x is None or w is None or shapes.of(node.outputs[0]).dtype != ir.DataType.FLOAT:
+        return None
+    if any(_type(one.inputs[0], shapes) not in _BYTES for one in (x, w)):
+        return None
+    weights, x_scale, w_scale = (_constant(v) for v in (w.inputs[0], x.inputs[1], w.inputs[1]))
+    if weights is None or x_scale is None or w_scale is None or x_scale.size != 1:
+        return None
+    if not _suits(node, weights) or not all(_has_known_zero(one) for one in (x, w)):
+        return None
+    turned = node.op_type == "Gemm" and _number(node, "transB")
+    axis = 0 if node.op_type == "Conv" or turned else weights.ndim - 1
+    if w_scale.size != 1 and not _is_per_column(w, weights, w_scale, axis):
+        return None
+    # One rounding: the operator's definition has one for each scale.
+    scale = x_scale.reshape(-1)[0].astype(np.float64) * w_scale.astype(np.float64)
+    spatial = weights.ndim - 2 if node.op_type == "Conv" else 0
+    shape = (-1, *(1,) * spatial) if scale.size != 1 else ()
+    return _Found(node, scale.reshape(shape).astype(np.float32), spatial)
+
+
+def _suits(node: ir.Node, weights: Array) -> bool:
+    if node.op_type == "Conv":
+        return weights.ndim > 2 and weights[0].size <= _MOST_TERMS
+    if weights.ndim != 2 or max(weights.shape) > _MOST_TERMS:
+        return False
+    return node.op_type == "MatMul" or _is_plain_gemm(node)
+
+
+def _has_known_zero(node: ir.Node) -> bool:
+    """Whether its zero point is none, one number, or zeros."""
+    zero = _input(node, 2)
+    known = _constant(zero)
+    return zero is None or (known is not None and (known.size == 1 or not known.any()))
+
+
+def _type(value: ir.Value | None, shapes: Shapes) -> ir.DataType | None:
+    return None if value is None else shapes.of(value).dtype
+
+
+def _dequantized(value: ir.Value | None) -> ir.Node | None:
+    node = None if value is None else value.producer()
+    if node is None or node.op_type != "DequantizeLinear" or normal_domain(node.domain):
+        return None
+    return None if _number(node, "block_size") else node
+
+
+def _input(node: ir.Node, index: int) -> ir.Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _constant(value: ir.Value | None) -> Array | None:
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
+
+
+def _number(node: ir.Node, name: str, default: int = 0) -> int:
+    found = node.attributes.get(name)
+    return default if found is None or found.is_ref() else found.as_int()
+
+
+def _is_plain_gemm(node: ir.Node) -> bool:
+    def factor(name: str) -> float:
+        found = node.attributes.get(name)
+        return 1.0 if found is None or found.is_ref() else found.as_float()
+
+    return factor("alpha") == factor("beta") == 1.0 and not _number(node, "transA")
+
+
+def _is_per_column(w: ir.Node, weights: Array, scale: Array, axis: int) -> bool:
+    given = _number(w, "axis", 1) % weights.ndim
+    return scale.ndim == 1 and scale.size == weights.shape[axis] and given == axis
+
+
+def _write(found: _Found, twin: ir.Node) -> list[ir.Node]:
+    """The nodes in its place; the last one makes its output."""
+    made: list[ir.Node] = []
+    base = twin.outputs[0].name
+
+    def call(op: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
+        node = ir.Node("", op, inputs, ir.convenience.convert_attributes(attributes))
+        node.outputs[0].name = f"{base}.{len(made)}"
+        made.append(node)
+        return node.outputs[0]
+
+    def constant(array: Array) -> ir.Value:
+        return call("Constant", value=ir.tensor(array))
+
+    x, w = (value.producer() for value in twin.inputs[:2] if value is not None)
+    assert x is not None
+    assert w is not None
+    source, weights = x.inputs[0], w.inputs[0]
+    zeros = _without_vectors(_input(x, 2), _input(w, 2))
+    if twin.op_type == "Conv":
+        total = call("ConvInteger", source, weights, *zeros)
+        made[-1].attributes.update(twin.attributes)
+    else:
+        if _number(twin, "transB"):
+            weights = call("Transpose", weights, perm=[1, 0])
+        total = call("MatMulInteger", source, weights, *zeros)
+    result = call("Mul", call("Cast", total, to=ir.DataType.FLOAT), constant(found.scale))
+    bias = _input(twin, 2)
+    if bias is not None:
+        if found.spatial:
+            shape = np.array([-1, *(1,) * found.spatial], np.int64)
+            bias = call("Reshape", bias, constant(shape))
+        call("Add", result, bias)
+    return made
+
+
+def _without_vectors(*zeros: ir.Value | None) -> list[ir.Value | None]:
+    """Zero points as the integer operators take them: zeros are left out."""
+    kept: list[ir.Value | None] = []
+    for zero in zeros:
+        known = _constant(zero)
+        kept.append(None if known is not None and not known.any() else zero)
+    while kept and kept[-1] is None:
+        kept.pop()
+    return kept

@@ -1,0 +1,306 @@
+"""Contractions of bytes become kernels of the backend, exactly.
+
+    sum (x - zx) (w - zw)  =  sum x' w'  +  (shift - zx) sum w'        w' = w - zw, x' = x - shift
+
+w' is packed beforehand, so the weights are constants and every w' fits a byte with a sign. x' is what a processor
+multiplies: bytes of the sign that it wants, which a turned highest bit gives; shift is what that moves them by. The
+sums of the columns of w' are a constant, and added in the epilogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.loops.build import cast
+from sardonyx.loops.index import unflatten
+from sardonyx.loops.nodes import Expr, Load, const
+from sardonyx.ops.lowering import (
+    Bytes,
+    IntegerConvolution,
+    IntegerProduct,
+    Site,
+    Window,
+)
+from sardonyx.plan.choice import (
+    choose,
+    convolution_problem,
+    convolution_variants,
+    expected_sizes,
+    product_problem,
+    product_variants,
+)
+from sardonyx.plan.contract import INNER, complete, matrix_of, merges_rows, row_epilogue
+from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
+from sardonyx.plan.group import Group
+from sardonyx.plan.plan import (
+    BATCH,
+    COLUMN,
+    ROW,
+    SUMS,
+    ConvolutionKernel,
+    Matrix,
+    Packing,
+    ProductKernel,
+)
+from sardonyx.plan.target import Target
+from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
+from sardonyx.sizes import Size, product, symbol
+
+__all__ = ["is_whole_quads", "write_integer_convolution", "write_integer_product"]
+
+_BYTES = ("u8", "i8")
+_MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """The weights, and what becomes of zero points.
+
+    Attributes:
+        zero: of the weights.
+        moved: what the sums of the weights are multiplied with: shift - zx, as it is known before the run; None
+            where only a run knows zx.
+    """
+
+    weights: ir.Value
+    zero: int
+    shift: int
+    moved: int | None
+
+
+def write_integer_product(writer: Writer, group: Group, target: Target) -> Written | None:
+    """The product by a kernel of the backend; None where it has none for it."""
+    lowering = group.root.lowering
+    assert isinstance(lowering, IntegerProduct)
+    factors = _factors(writer, group, lowering.operands, target)
+    if factors is None:
+        return None
+    site = writer.site(group)
+    contraction = replace(lowering.describe(site), dtype="i32")
+    inner, columns = contraction.inner, contraction.columns
+    if not isinstance(inner, int) or not isinstance(columns, int) or inner > _MOST_TERMS:
+        return None
+    batch = product(contraction.batch)
+    writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: inner, COLUMN: columns})
+    at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
+    operands = lowering.operands
+    a = matrix_of(
+        writer, group, operands.a, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER
+    )
+    b = matrix_of(
+        writer, group, operands.b, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN
+    )
+    if a is None or b is None:
+        return None
+    numbers = (b.offset, b.by_row, b.by_column)
+    if not all(isinstance(number, int) for number in numbers):
+        return None
+    merged = merges_rows(a, b, contraction, batch)
+    rows = batch * contraction.rows if merged else contraction.rows
+    expected = expected_sizes(target, writer.graph.definitions)
+    problem = product_problem(
+        1 if merged else batch,
+        rows,
+        columns,
+        inner,
+        a,
+        b,
+        packed=True,
+        dtype="i32",
+        expected=expected,
+    )
+    choice = choose(target, problem, product_variants(target, "i32", rows, inner, expected))
+    panel = target.panel_of(choice.variant, "i32")
+    plain = tuple(n for n in (*numbers, inner, columns) if isinstance(n, int))
+    packing = Packing("quads", (*plain, panel, factors.zero))
+    packed = writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
+    sums = _sums(writer, factors, Packing("quad-sums", (*plain, panel, factors.zero)))
+    writer.b.reset()
+    corrected = _corrected(writer, site, factors, operands, sums)
+    described = contraction.finish
+    contraction = replace(
+        contraction, finish=lambda at, m, n, total: described(at, m, n, corrected(n, total))
+    )
+    kernel = ProductKernel(
+        1 if merged else batch,
+        rows,
+        columns,
+        inner,
+        a,
+        None,
+        writer.b.number_of(packed),
+        panel,
+        choice,
+        "i32",
+        row_epilogue(writer, group, contraction, merged),
+    )
+    sizes: tuple[Size, ...] = (kernel.batch, rows, a.offset, a.by_row, a.by_column)
+    return writer.done(complete(kernel, sizes))
+
+
+def is_whole_quads(a: Matrix, inner: Size) -> bool:
+    """Whether every four values of K are a word of memory."""
+    aligned = all(_by_four(size) for size in (a.offset, a.by_row, inner))
+    return a.by_column == 1 and aligned
+
+
+def _by_four(size: Size) -> bool:
+    if isinstance(size, int):
+        return size % 4 == 0
+    return all(coefficient % 4 == 0 for _, coefficient in size.terms)
+
+
+def write_integer_convolution(writer: Writer, group: Group, target: Target) -> Written | None:
+    """The convolution by a kernel of the backend; None where it has none for it."""
+    lowering, graph, node = group.root.lowering, writer.graph, group.root.node
+    assert isinstance(lowering, IntegerConvolution)
+    operands = lowering.operands
+    factors = _factors(writer, group, operands, target)
+    if factors is None:
+        return None
+    site = writer.site(group)
+    window = lowering.describe(site)
+    source, weights = node.inputs[operands.a], graph.constants[factors.weights]
+    assert source is not None
+    shape = graph.shape(source)
+    pads = tuple(pad for pad in window.pads_begin if isinstance(pad, int))
+    channels = weights.shape[1] * window.groups
+    if not 3 <= len(shape) <= 5 or len(pads) != len(window.kernel) or shape[1] != channels:
+        return None
+    if weights[0].size > _MOST_TERMS or factors.moved is None:
+        return None
+    if not writer.is_stored(source):
+        raise NeedsBytes(source)
+    return _convolved(writer, group, target, factors, window, site)
+
+
+def _convolved(
+    writer: Writer,
+    group: Group,
+    target: Target,
+    factors: _Factors,
+    window: Window,
+    site: Site,
+) -> Written:
+    lowering, graph, node = group.root.lowering, writer.graph, group.root.node
+    assert isinstance(lowering, IntegerConvolution)
+    assert factors.moved is not None
+    source, weights = node.inputs[lowering.operands.a], graph.constants[factors.weights]
+    assert source is not None
+    shape, out, held = graph.shape(source), graph.shape(node.outputs[0]), graph.dtype(source)
+    channels, filters = weights.shape[1] * window.groups, weights.shape[0]
+    phases = [Phase(0, 1, size, 0, ()) for size in out[2:]]
+    counts = tuple(phase.count for phase in phases)
+    expected = expected_sizes(target, graph.definitions)
+    problem = convolution_problem(shape, filters, counts, window, held, expected)
+    alone = window.groups > 1 and window.groups == channels
+    variants = (
+        ("depthwise",) if alone else convolution_variants(target, window, channels, held, "i32")
+    )
+    choice = choose(target, problem, variants)
+    buffer = channels_last_input(writer, source, held)
+    zero = factors.shift - factors.moved
+    if alone:
+        # There are no four channels to multiply at once; zero points are taken off as pixels are read.
+        packing, factors = Packing("depthwise-bytes", (factors.zero,)), replace(factors, moved=0)
+    else:
+        panel, zero = target.panel_of(choice.variant, "i32"), zero % 256
+        packing = Packing("filter-quads", (window.groups, panel, factors.zero))
+    packed = writer.extra(PackedConstant(factors.weights, packing), "i8" if alone else "i32", "in")
+    sums = _sums(writer, factors, Packing("filter-sums", (factors.zero,)))
+    corrected = _corrected(writer, site, factors, lowering.operands, sums)
+    finish = lowering.finish(site)
+    with pixel_loop(writer, out, phases) as (position, lane):
+        total: Expr = writer.b.let(Load(SUMS, lane, "i32"))
+        site.store(position, finish(position, corrected(position[1], total)))
+    kernel = ConvolutionKernel(
+        writer.b.number_of(buffer),
+        writer.b.number_of(packed),
+        shape[0],
+        channels,
+        filters,
+        window.groups,
+        window.kernel,
+        window.strides,
+        window.dilations,
+        tuple(pad for pad in window.pads_begin if isinstance(pad, int)),
+        shape[2:],
+        counts,
+        held,
+        "i32",
+        choice,
+        writer.b.kernel(),
+        zero,
+    )
+    return writer.done(complete(kernel, (*shape, *counts)))
+
+
+def _factors(writer: Writer, group: Group, operands: Bytes, target: Target) -> _Factors | None:
+    """What is known of the factors; None where no kernel multiplies them."""
+    graph, inputs = writer.graph, group.root.node.inputs
+    a, b = inputs[operands.a], inputs[operands.b]
+    assert a is not None
+    assert b is not None
+    held = graph.dtype(a)
+    if b not in graph.constants or held not in _BYTES or target.panel("i32", few=False) is None:
+        return None
+    zeros = _constant(writer, group, operands.b_zero)
+    if zeros is None or len({int(zero) for zero in zeros.flat}) > 1:
+        return None
+    zero = int(zeros.flat[0]) if zeros.size else 0
+    values = graph.constants[b]
+    if values.size and not -128 <= int(values.min()) - zero <= int(values.max()) - zero <= 127:
+        return None
+    flipped = (held == "u8") != target.unsigned_bytes
+    shift = (128 if held == "u8" else -128) if flipped else 0
+    if not _is_one(writer, group, operands.a_zero):
+        return None
+    known = _constant(writer, group, operands.a_zero)
+    moved = None if known is None else shift - (int(known.flat[0]) if known.size else 0)
+    return _Factors(b, zero, shift, moved)
+
+
+def _constant(
+    writer: Writer, group: Group, index: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
+    """A zero point: empty where there is none, None where only a run knows it."""
+    inputs = group.root.node.inputs
+    value = inputs[index] if index < len(inputs) else None
+    if value is None:
+        return np.zeros(0, np.int64)
+    return writer.graph.constants.get(value)
+
+
+def _is_one(writer: Writer, group: Group, index: int) -> bool:
+    inputs = group.root.node.inputs
+    value = inputs[index] if index < len(inputs) else None
+    return value is None or product(writer.graph.shape(value)) == 1
+
+
+def _sums(writer: Writer, factors: _Factors, packing: Packing) -> str | None:
+    """The buffer with the sums of the weights; None where they are multiplied with 0."""
+    if factors.moved == 0:
+        return None
+    return writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
+
+
+def _corrected(
+    writer: Writer, site: Site, factors: _Factors, operands: Bytes, sums: str | None
+) -> Callable[[Size, Expr], Expr]:
+    """A sum of the kernel as the sum that was meant, for a column."""
+
+    def correct(column: Size, total: Expr) -> Expr:
+        if sums is None:
+            return total
+        if factors.moved is not None:
+            factor: Expr = const(factors.moved, "i32")
+        else:
+            zero = site.read(operands.a_zero, (0,) * len(site.shape(operands.a_zero)))
+            factor = const(factors.shift, "i32") - cast(zero, "i32")
+        return total + factor * writer.b.load(sums, column)
+
+    return correct

@@ -1,0 +1,222 @@
+"""Products and convolutions of bytes by kernels of the backend: to the bit what the reference backend answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+
+import sardonyx as sx
+from sardonyx import Session
+from sardonyx.backends.c.contractions import target_of
+from sardonyx.backends.c.kernels.isa import AVX512, NEON
+from sardonyx.backends.guard import Guard
+from sardonyx.backends.reference import compile_model
+from sardonyx.passes.preparing.prepare import prepare
+from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.make import make_plan
+from sardonyx.plan.plan import ConvolutionKernel, ProductKernel
+
+Array = np.ndarray[Any, np.dtype[Any]]
+TYPES = st.sampled_from([np.int8, np.uint8])
+
+
+def model_of(
+    nodes: list[onnx.NodeProto], feeds: dict[str, Array], weights: dict[str, Array]
+) -> onnx.ModelProto:
+    """A model whose inputs are the feeds and whose output is `y`."""
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for n, x in feeds.items()
+    ]
+    constants = [numpy_helper.from_array(x, name) for name, x in weights.items()]
+    outputs = [onnx.ValueInfoProto(name="y")]
+    graph = helper.make_graph(nodes, "case", inputs, outputs, constants)
+    imports = [helper.make_opsetid("", 21)]
+    model = onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=imports, ir_version=10)
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+def answers(model: onnx.ModelProto, feeds: dict[str, Array]) -> tuple[Array, Array]:
+    """Ours, and the reference backend's."""
+    expected = compile_model(sx.load(model)).run(dict(feeds), ["y"], Guard())[0]
+    return Session(model, fallback="refuse").run(None, feeds)[0], np.asarray(expected)
+
+
+def kernels_of(model: onnx.ModelProto) -> list[object]:
+    """The kernels of the backend in the plan."""
+    loaded = sx.load(model)
+    prepared = prepare(loaded, infer_shapes(loaded))
+    plan = make_plan(prepared.model, prepared.shapes, None, target_of(NEON)).plan
+    return [k for k in plan.kernels if isinstance(k, (ProductKernel, ConvolutionKernel))]
+
+
+def drawn(generator: np.random.Generator, dtype: type, *shape: int) -> Array:
+    limits = np.iinfo(dtype)
+    return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def narrow(generator: np.random.Generator, dtype: type, *shape: int) -> tuple[Array, Array]:
+    """Weights and a zero point that leave signed bytes."""
+    if dtype is np.int8:
+        return drawn(generator, np.int8, *shape), np.array(0, np.int8)
+    return drawn(generator, np.uint8, *shape), np.array(128, np.uint8)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    a=TYPES,
+    b=TYPES,
+    m=st.integers(1, 19),
+    k=st.integers(2, 70),
+    n=st.integers(2, 40),
+    batch=st.sampled_from([(), (3,), (2, 2)]),
+)
+def test_matmul_integer(
+    seed: int, a: type, b: type, m: int, k: int, n: int, batch: tuple[int, ...]
+) -> None:
+    generator = np.random.default_rng(seed)
+    x = drawn(generator, a, *batch, m, k)
+    w, zero = narrow(generator, b, k, n)
+    weights = {"w": w, "xz": drawn(generator, a), "wz": zero}
+    model = model_of(
+        [helper.make_node("MatMulInteger", ["x", "w", "xz", "wz"], ["y"])], {"x": x}, weights
+    )
+    assert kernels_of(model)
+    ours, expected = answers(model, {"x": x})
+    np.testing.assert_array_equal(ours, expected)
+
+
+def test_a_zero_point_that_only_a_run_knows() -> None:
+    generator = np.random.default_rng(7)
+    x, w = generator.standard_normal((5, 33)).astype(np.float32), drawn(generator, np.int8, 33, 9)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w", "z"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": x}, {"w": w})
+    assert kernels_of(model)
+    ours, expected = answers(model, {"x": x})
+    np.testing.assert_array_equal(ours, expected)
+
+
+def test_weights_that_leave_no_bytes_are_multiplied_by_loops() -> None:
+    generator = np.random.default_rng(8)
+    x, w = drawn(generator, np.uint8, 5, 8), drawn(generator, np.uint8, 8, 300)
+    weights = {"w": w, "xz": np.array(3, np.uint8), "wz": np.array(9, np.uint8)}
+    node = helper.make_node("MatMulInteger", ["x", "w", "xz", "wz"], ["y"])
+    model = model_of([node], {"x": x}, weights)
+    assert not kernels_of(model)
+    ours, expected = answers(model, {"x": x})
+    np.testing.assert_array_equal(ours, expected)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    dtype=TYPES,
+    channels=st.sampled_from([1, 2, 3, 4, 6, 8, 12, 20]),
+    filters=st.sampled_from([1, 4, 6, 12, 24]),
+    grouped=st.sampled_from(["one", "two", "each"]),
+    kernel=st.sampled_from([(1, 1), (3, 3), (2, 5), (3,)]),
+    stride=st.integers(1, 2),
+    dilation=st.integers(1, 2),
+    pad=st.integers(0, 2),
+)
+def test_conv_integer(
+    seed: int,
+    dtype: type,
+    channels: int,
+    filters: int,
+    grouped: str,
+    kernel: tuple[int, ...],
+    stride: int,
+    dilation: int,
+    pad: int,
+) -> None:
+    generator = np.random.default_rng(seed)
+    groups = {"one": 1, "two": 2, "each": channels}[grouped]
+    channels, filters = (-(-count // groups) * groups for count in (channels, filters))
+    rank = len(kernel)
+    x = drawn(generator, dtype, 2, channels, *(9, 11)[:rank])
+    w, zero = narrow(generator, np.int8, filters, channels // groups, *kernel)
+    attributes = {
+        "strides": [stride] * rank,
+        "dilations": [dilation] * rank,
+        "pads": [pad] * rank + [0] * rank,
+        "group": groups,
+    }
+    weights = {"w": w, "xz": drawn(generator, dtype), "wz": zero}
+    node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], **attributes)
+    model = model_of([node], {"x": x}, weights)
+    assert kernels_of(model)
+    ours, expected = answers(model, {"x": x})
+    np.testing.assert_array_equal(ours, expected)
+
+
+def quantized_conv(
+    generator: np.random.Generator, op: str, bias: bool, per_channel: bool
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """Between QuantizeLinear and DequantizeLinear, as exporters of quantized models write it."""
+    x = generator.standard_normal((2, 6, 7, 8)).astype(np.float32)
+    shape = (10, 6, 3, 3) if op == "Conv" else (8, 10) if op == "MatMul" else (10, 8)
+    axis = 1 if op == "MatMul" else 0
+    scales = (generator.random(10) * 0.02 + 0.01).astype(np.float32)
+    weights = {
+        "xs": np.array(0.03, np.float32),
+        "xz": np.array(121, np.uint8),
+        "w": drawn(generator, np.int8, *shape),
+        "ws": scales if per_channel else scales[:1].reshape(()),
+        "wz": np.zeros(10 if per_channel else (), np.int8),
+        "b": generator.standard_normal(10).astype(np.float32),
+        "ys": np.array(0.25, np.float32),
+        "yz": np.array(100, np.uint8),
+        "flat": np.array([-1, 8], np.int64),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=axis),
+    ]
+    operands = ["xd", "wd"] + (["b"] if bias and op != "MatMul" else [])
+    if op == "Gemm":
+        nodes.insert(2, helper.make_node("Reshape", ["xd", "flat"], ["xr"]))
+        operands[0] = "xr"
+        nodes.append(helper.make_node(op, operands, ["t"], transB=1))
+    else:
+        nodes.append(helper.make_node(op, operands, ["t"]))
+    nodes += [
+        helper.make_node("Relu", ["t"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "ys", "yz"], ["yq"]),
+        helper.make_node("DequantizeLinear", ["yq", "ys", "yz"], ["y"]),
+    ]
+    return model_of(nodes, {"x": x}, weights), {"x": x}
+
+
+@pytest.mark.parametrize("op", ["Conv", "MatMul"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_between_quantize_and_dequantize(op: str, bias: bool, per_channel: bool) -> None:
+    model, feeds = quantized_conv(np.random.default_rng(3), op, bias, per_channel)
+    found = kernels_of(model)
+    assert [kernel.dtype for kernel in found] == ["i32"]  # type: ignore[attr-defined]
+    ours, expected = answers(model, feeds)
+    steps = np.abs(ours - expected) / 0.25
+    assert steps.max() <= 1  # sums that lie at a tie may be rounded to either side
+    assert (steps > 0).mean() < 0.01
+
+
+def test_the_processor_decides_which_sign_bytes_have() -> None:
+    """With VNNI the first factor has no sign: it is the other type whose highest bits are turned."""
+    assert not target_of(NEON).unsigned_bytes
+    assert target_of(replace(AVX512, unsigned_bytes=True)).unsigned_bytes

@@ -1,0 +1,143 @@
+"""Products and convolutions of bytes: exact, over odd sizes, signs, zero points and partitions of the work."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, Kernel, compile_kernel
+from numpy.typing import NDArray
+
+from sardonyx.backends.c.kernels.conv import ConvSpec, Window
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
+from sardonyx.backends.c.kernels.integer_conv import integer_conv
+from sardonyx.backends.c.kernels.isa import NEON, PORTABLE, Isa, tile_of
+from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads
+
+Array = NDArray[np.generic]
+ISAS = pytest.mark.parametrize("isa", [NEON, PORTABLE], ids=lambda isa: isa.name)
+
+
+def integers(dtype: type, *shape: int) -> Array:
+    limits = np.iinfo(dtype)
+    drawn = np.random.default_rng(sum(shape)).integers(limits.min, limits.max + 1, shape)
+    return drawn.astype(dtype)
+
+
+def results(kernel: Kernel, shape: tuple[int, ...], a: Array, b: Array, *sizes: int) -> Array:
+    """The answer, the same in order, in reverse and on two threads."""
+    answers = []
+    kernel.start()
+    for order in (IN_ORDER, REVERSED, THREADED):
+        c = np.full(shape, -7, np.int32)
+        kernel.call(order, c, a, b, np.zeros(1, np.int32), sizes)
+        answers.append(c)
+    kernel.stop()
+    assert all(np.array_equal(answers[0], other) for other in answers)
+    return answers[0]
+
+
+@ISAS
+@pytest.mark.parametrize("k", [4, 64, 100, 3072, 4100])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_rows_of_whole_quads(isa: Isa, dtype: type, k: int, tmp_path: Path) -> None:
+    tile, flipped = tile_of(isa, "i32"), dtype is np.uint8
+    spec = GemmSpec(
+        "n[0]", "n[1]", k // 4, Operand(k // 4, dtype="i32", flipped=flipped), Packed(dtype="i32")
+    )
+    kernel = compile_kernel(
+        "product", product("product", spec, "store_row", isa, tile), tmp_path, "int32_t"
+    )
+    for m, n in [(1, 1), (3, 17), (9, tile.columns), (40, 70)]:
+        a, b = integers(dtype, m, k), integers(np.int8, k, n)
+        exact = (a.astype(np.int64) - 128 * flipped) @ b.astype(np.int64)
+        got = results(kernel, (m, n), a, pack_b(quads(b), tile), m, n)
+        np.testing.assert_array_equal(got, exact)
+
+
+@ISAS
+@pytest.mark.parametrize(("by_row", "by_column"), [("n[2]", "1"), ("1", "n[0]")])
+def test_rows_of_any_bytes(isa: Isa, by_row: str, by_column: str, tmp_path: Path) -> None:
+    tile = tile_of(isa, "i32")
+    a_spec = Operand(by_row, by_column, dtype="u8")
+    spec = GemmSpec("n[0]", "n[1]", "((n[2] + 3) / 4)", a_spec, Packed(dtype="i32"), 1, "n[2]")
+    kernel = compile_kernel(
+        "product", product("product", spec, "store_row", isa, tile), tmp_path, "int32_t"
+    )
+    for m, n, k in [(1, 1, 1), (5, 9, 3), (9, 33, 21), (17, 8, 3077)]:
+        a, b = integers(np.int8, m, k), integers(np.int8, k, n)
+        laid = a if by_column == "1" else np.ascontiguousarray(a.T)
+        got = results(kernel, (m, n), laid, pack_b(quads(b), tile), m, n, k)
+        np.testing.assert_array_equal(got, a.astype(np.int64) @ b.astype(np.int64))
+
+
+def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Array:
+    """By definition: x[n, h, w, c] with its padding, less the zero point."""
+    (sy, sx), (dy, dx), (py, px) = window.strides, window.dilations, window.pads_begin
+    high, wide = (int(size) for size in window.output)
+    (ky, kx), (n, _, _, channels), outputs = window.kernel, x.shape, w.shape[0]
+    room = ((0, 0), (py, high * sy + ky * dy), (px, wide * sx + kx * dx), (0, 0))
+    padded = np.pad(x.astype(np.int64) - zero, room)
+    out = np.zeros((n, high, wide, outputs), np.int64)
+    each, per = outputs // groups, channels // groups
+    for oy in range(high):
+        for ox in range(wide):
+            for g in range(groups):
+                ys, xs = oy * sy + np.arange(ky) * dy, ox * sx + np.arange(kx) * dx
+                part = padded[:, ys][:, :, xs][..., g * per : (g + 1) * per]
+                filters = w[g * each : (g + 1) * each].astype(np.int64)
+                out[:, oy, ox, g * each : (g + 1) * each] = np.einsum(
+                    "nyxc,ocyx->no", part, filters
+                )
+    return out
+
+
+@ISAS
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "kernel", "stride", "dilation", "pad"),
+    [
+        (3, 16, 1, 7, 2, 1, 3),
+        (8, 24, 1, 3, 1, 1, 1),
+        (64, 40, 1, 1, 1, 1, 0),
+        (12, 10, 2, 3, 1, 2, 2),
+        (16, 12, 4, 3, 2, 1, 1),
+        (400, 9, 1, 3, 1, 1, 1),
+    ],
+)
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
+def test_convolutions(  # noqa: PLR0913
+    isa: Isa,
+    channels: int,
+    filters: int,
+    groups: int,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    pad: int,
+    dtype: type,
+    zero: int,
+    tmp_path: Path,
+) -> None:
+    tile, flipped = tile_of(isa, "i32"), dtype is np.uint8
+    size = 9
+    out = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+    pair = lambda number: (number, number)  # noqa: E731
+    window = Window(pair(kernel), pair(stride), pair(dilation), pair(pad), pair(size), pair(out))
+    spec = ConvSpec(2, channels, filters, window, groups, "i32", "i32")
+    text = integer_conv(
+        "convolve", spec, "store_row", isa, tile, padding=zero % 256, flipped=flipped
+    )
+    compiled = compile_kernel("convolve", text, tmp_path, "int32_t")
+    x, w = (
+        integers(dtype, 2, size, size, channels),
+        integers(np.int8, filters, channels // groups, kernel, kernel),
+    )
+    got = results(compiled, (2, out * out, filters), x, pack_conv_quads(w, groups, tile))
+    # What is summed is x as the kernel sees it; the zero point is taken off by the sums of the weights.
+    seen = zero - 128 * flipped
+    exact = convolved(x, w, window, groups, zero).reshape(2, out * out, filters)
+    sums = w.astype(np.int64).reshape(filters, -1).sum(axis=1)
+    assert prod(got.shape)
+    np.testing.assert_array_equal(got - seen * sums, exact)
