@@ -23,6 +23,7 @@ PUBLIC = {
     "backend",
     "check",
     "compare",
+    "convert",
     "expressions",
     "get_available_providers",
     "get_device",
