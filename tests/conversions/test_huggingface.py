@@ -26,6 +26,8 @@ QUICK = (
     "MambaForCausalLM",
     "BertForSequenceClassification, a folder without its head",
 )
+# Compiling every model would take minutes, and onnx's own evaluator gets GatherElements on the last axis wrong.
+ENGINE = "onnxruntime"
 Values = Mapping[str, Any]
 
 
@@ -34,10 +36,10 @@ def test_case(name: str) -> None:
     case = next(case for case in CASES if case.name == name)
     if case.refusal:
         with pytest.raises(SardonyxError) as caught:
-            convert_model(case.request(), engine="reference")
+            convert_model(case.request(), engine=ENGINE)
         assert case.refusal in str(caught.value)
         return
-    converted = convert_model(case.request(), engine="reference")
+    converted = convert_model(case.request(), engine=ENGINE)
     assert converted.verification is not None
     assert converted.verification.ok
     if case.check is not None:
@@ -45,7 +47,7 @@ def test_case(name: str) -> None:
 
 
 def convert(model: Any, **options: Any) -> Converted:
-    return convert_model(Request(model, options=options), engine="reference")
+    return convert_model(Request(model, options=options), engine=ENGINE)
 
 
 def empty_past(session: sx.Session, batch: int) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def test_tokens_of_a_decoder_are_those_of_transformers() -> None:
 
 def test_tokens_of_an_encoder_and_its_decoder_are_those_of_transformers() -> None:
     model = seeded_model("T5ForConditionalGeneration")
-    encoder = open_engine("reference", convert(model, part="encoder").model)
+    encoder = open_engine(ENGINE, convert(model, part="encoder").model)
     decoder = sx.Session(convert(model, part="decoder").model)
     ids = np.random.default_rng(2).integers(3, 99, (2, 12))
     mask = np.array([[1] * 12, [1] * 9 + [0] * 3])
@@ -135,7 +137,7 @@ def test_tokens_of_an_encoder_and_its_decoder_are_those_of_transformers() -> Non
 def test_pooled_vectors_are_means_of_what_is_no_padding() -> None:
     """Beside numpy: the conversion itself is held to the same code that it exports."""
     case = next(case for case in CASES if case.name == "BertModel, a folder with mean pooling")
-    converted = convert_model(case.request(), engine="reference")
+    converted = convert_model(case.request(), engine=ENGINE)
     assert case.check is not None
     case.check(converted)
     feeds = {
@@ -143,7 +145,7 @@ def test_pooled_vectors_are_means_of_what_is_no_padding() -> None:
         "attention_mask": np.array([[1, 1, 1, 0], [1, 1, 1, 1]]),
         "token_type_ids": np.zeros((2, 4), np.int64),
     }
-    found = open_engine("reference", converted.model)(feeds)["sentence_embedding"]
+    found = open_engine(ENGINE, converted.model)(feeds)["sentence_embedding"]
     tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
     with torch.no_grad():
         hidden = seeded_model("BertModel")(**tensors).last_hidden_state.numpy()
