@@ -198,6 +198,12 @@ CASES: tuple[Case, ...] = (
     _case("in-place write in a branch", zoo.InPlaceBranch, _rand(3, 4)),
     _case("list that grows in a loop", zoo.CollectUntil, lambda: (torch.rand(3) * 5,)),
     _case("function with an if", lambda: zoo.clip_by_norm, _rand(3, 4)),
+    _case(
+        "torch.cond and torch.while_loop",
+        zoo.WrittenAsCond,
+        lambda: (torch.randn(3, 4) * 5,),
+        check=_has("If", "Loop"),
+    ),
     _case("numpy inside forward", zoo.NumpyInside, _rand(3, 4), refusal="torch_models.py:"),
     # open axes
     _case(

@@ -156,6 +156,14 @@ class CollectUntil(nn.Module):
         return torch.stack(parts).sum(0)
 
 
+class WrittenAsCond(nn.Module):
+    """The user has written torch.cond and torch.while_loop already."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        (x,) = torch.while_loop(lambda v: v.abs().max() > 1.0, lambda v: (v / 2,), (x,))
+        return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v * 2, (x,))
+
+
 class NumpyInside(nn.Module):
     """What no exporter can see: another library computes."""
 

@@ -178,6 +178,7 @@ def _tracer(run: _Run) -> Callable[[FrameType, str, Any], Any]:
     def begin(frame: FrameType, event: str, argument: Any) -> Any:
         if not is_own_file(frame.f_code.co_filename):
             return None
+        run.path.append((frame.f_code.co_firstlineno, -1))
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         return local

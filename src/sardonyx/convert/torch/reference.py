@@ -63,7 +63,7 @@ class Reference:
             to_tensor(feeds[name], like)
             for name, like in zip(self.names, self.layout.tensors, strict=True)
         ]
-        with inference(self.model):
+        with inference(self.model), _plain_control_flow():
             args, kwargs = self.layout.call(tensors)
             return answers_of(self.model(*args, **kwargs))
 
@@ -75,7 +75,7 @@ class Reference:
         ]
         given = [tensor._version for tensor in tensors]
         module = self.model if isinstance(self.model, nn.Module) else nn.Module()
-        with inference(self.model):
+        with inference(self.model), _plain_control_flow():
             before = {name: (b, b._version) for name, b in module.named_buffers()}
             args, kwargs = self.layout.call(tensors)
             self.model(*args, **kwargs)
@@ -92,18 +92,54 @@ class Reference:
         return [to_array(tensor) for tensor in self.run(feeds)[1]]
 
 
+@contextmanager
+def _plain_control_flow() -> Iterator[None]:
+    """torch.cond and torch.while_loop as Python: torch would compile them first, and nobody could watch them."""
+    untyped: Any = torch
+    own = untyped.cond, untyped.while_loop
+    untyped.cond, untyped.while_loop = _cond, _while_loop
+    try:
+        yield
+    finally:
+        untyped.cond, untyped.while_loop = own
+
+
+def _cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
+) -> Any:
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _while_loop(
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any
+) -> Any:
+    while cond_fn(*carried_inputs):
+        carried_inputs = body_fn(*carried_inputs)
+    return carried_inputs
+
+
 def modules_of(model: Any) -> list[nn.Module]:
-    """The modules that a model is made of: itself, or those that a function is bound to or closes over."""
+    """The modules that a model is made of: itself, or those that a function or an object holds."""
     if isinstance(model, nn.Module):
         return list(model.modules())
-    if isinstance(model, functools.partial):
-        parts = [model.func, *model.args, *model.keywords.values()]
-    else:
-        cells = getattr(model, "__closure__", None) or ()
-        parts = [getattr(model, "__self__", None), *(_content(cell) for cell in cells)]
+    parts = _parts(model)
     found = [m for part in parts if isinstance(part, nn.Module) for m in part.modules()]
     nested = [part for part in parts if isinstance(part, functools.partial)]
     return found + [module for part in nested for module in modules_of(part)]
+
+
+def _parts(model: Any) -> list[Any]:
+    """What a callable refers to: arguments given before, its object, its closure, and globals that it names."""
+    if isinstance(model, functools.partial):
+        inner = [] if isinstance(model.func, nn.Module) else _parts(model.func)
+        return [model.func, *model.args, *model.keywords.values(), *inner]
+    function = getattr(model, "__func__", model)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return list(getattr(model, "__dict__", {}).values())
+    names = [function.__globals__.get(name) for name in code.co_names]
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    return [getattr(model, "__self__", None), *cells, *names]
 
 
 def _content(cell: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +75,36 @@ def test_a_function_that_closes_over_a_module() -> None:
     reference, feeds = _reference(lambda x: module(x), torch.ones(50))
     assert reference.answer(feeds)[0].tolist() == [1.0] * 50
     assert module.training
+
+
+GLOBAL = nn.Dropout(0.5).train()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: GLOBAL(x),
+        functools.partial(lambda scale, x: GLOBAL(x) * scale, 1.0),
+        functools.partial(lambda x, module: module(x), module=GLOBAL),
+        GLOBAL.forward,
+    ],
+    ids=["global", "partial", "keyword", "method"],
+)
+def test_modules_that_a_function_holds_are_in_eval_mode(function: object) -> None:
+    reference, feeds = _reference(function, torch.ones(50))
+    assert reference.answer(feeds)[0].tolist() == [1.0] * 50
+    assert GLOBAL.training
+
+
+def test_conditions_of_torch_are_run_as_they_are() -> None:
+    def both(x: torch.Tensor) -> torch.Tensor:
+        (y,) = torch.while_loop(lambda y: y.sum() < 10, lambda y: (y * 2,), (x,))
+        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (y,))
+
+    cond = torch.cond
+    reference, feeds = _reference(both, torch.ones(2))
+    assert reference.answer(feeds)[0].tolist() == [9.0, 9.0]
+    assert torch.cond is cond
 
 
 @pytest.mark.parametrize(
