@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -117,7 +119,9 @@ def _exported() -> Any:
 
 
 def _in_folder(name: str, save: Callable[[Path], None]) -> Path:
-    path = Path(tempfile.mkdtemp(prefix="sardonyx-case-")) / name
+    folder = tempfile.mkdtemp(prefix="sardonyx-case-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / name
     save(path)
     return path
 
