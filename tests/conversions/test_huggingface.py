@@ -61,10 +61,10 @@ def empty_past(session: sx.Session, batch: int) -> dict[str, Any]:
 
 
 def step(session: sx.Session, feeds: Values) -> tuple[Any, dict[str, Any]]:
-    """The next token of every row, and the past for the next step."""
+    """The scores of the next token of every row, and the past for the next step."""
     names = [port.name for port in session.outputs]
     answers = dict(zip(names, session.run(None, dict(feeds)), strict=True))
-    return answers["logits"][:, -1].argmax(-1)[:, None], as_past(answers)
+    return answers["logits"][:, -1], as_past(answers)
 
 
 def as_past(answers: Values) -> dict[str, Any]:
@@ -72,18 +72,38 @@ def as_past(answers: Values) -> dict[str, Any]:
     return {ours: answers[name] for ours, name in pairs if ours != name}
 
 
-def generate(session: sx.Session, ids: Any, mask: Any, count: int) -> Any:
-    """Greedy generation with a decoder: one call for the prompt, then one for every token."""
+def generate(session: sx.Session, ids: Any, mask: Any, count: int) -> list[Any]:
+    """Greedy generation with a decoder: one call for the prompt, then one for every token; the scores of each."""
     past = empty_past(session, len(ids))
-    new, found = ids, ids
+    new, found = ids, []
     positions = np.where(mask == 1, np.cumsum(mask, 1) - 1, 0)
     for _ in range(count):
         feeds = {"input_ids": new, "attention_mask": mask, "position_ids": positions, **past}
-        new, past = step(session, feeds)
-        found = np.concatenate([found, new], 1)
+        scores, past = step(session, feeds)
+        found.append(scores)
+        new = scores.argmax(-1)[:, None]
         mask = np.concatenate([mask, np.ones_like(new)], 1)
         positions = positions[:, -1:] + 1
     return found
+
+
+def check_generated(model: Any, ids: Any, mask: Any, found: list[Any]) -> None:
+    """The same tokens as transformers generates, by the same scores."""
+    with torch.no_grad():
+        expected = model.generate(
+            torch.from_numpy(ids),
+            attention_mask=torch.from_numpy(mask),
+            max_new_tokens=len(found),
+            do_sample=False,
+            eos_token_id=None,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+    tokens = np.stack([scores.argmax(-1) for scores in found], 1)
+    assert tokens.tolist() == expected.sequences[:, -len(found) :].tolist()
+    assert len(set(tokens.flat)) > 1  # one that always answers the same would prove nothing
+    for ours, theirs in zip(found, expected.logits, strict=True):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-4, atol=1e-4)
 
 
 def test_tokens_of_a_decoder_are_those_of_transformers() -> None:
@@ -93,19 +113,7 @@ def test_tokens_of_a_decoder_are_those_of_transformers() -> None:
     ids = np.random.default_rng(1).integers(3, 99, (2, 6))
     mask = np.array([[1] * 6, [0, 0, 1, 1, 1, 1]])
     ids[mask == 0] = model.config.pad_token_id
-    with torch.no_grad():
-        expected = model.generate(
-            torch.from_numpy(ids),
-            attention_mask=torch.from_numpy(mask),
-            max_new_tokens=8,
-            do_sample=False,
-            eos_token_id=None,
-        )
-    found = generate(session, ids, mask, 8)
-    assert found.tolist() == expected.tolist()
-    assert (
-        len(set(found[:, 6:].flat)) > 2
-    )  # weights that always answer the same would prove nothing
+    check_generated(model, ids, mask, generate(session, ids, mask, 8))
 
 
 def test_tokens_of_an_encoder_and_its_decoder_are_those_of_transformers() -> None:
@@ -117,21 +125,13 @@ def test_tokens_of_an_encoder_and_its_decoder_are_those_of_transformers() -> Non
     ids[mask == 0] = model.config.pad_token_id
     cross = as_past(encoder({"input_ids": ids, "attention_mask": mask}))
     new = np.full((2, 1), model.config.decoder_start_token_id)
-    past, found = empty_past(decoder, 2), new
+    past, found = empty_past(decoder, 2), []
     for _ in range(8):
         feeds = {"decoder_input_ids": new, "encoder_attention_mask": mask, **past, **cross}
-        new, past = step(decoder, feeds)
-        found = np.concatenate([found, new], 1)
-    with torch.no_grad():
-        expected = model.generate(
-            torch.from_numpy(ids),
-            attention_mask=torch.from_numpy(mask),
-            max_new_tokens=8,
-            do_sample=False,
-            eos_token_id=None,
-        )
-    assert found.tolist() == expected.tolist()
-    assert len(set(found[:, 1:].flat)) > 2
+        scores, past = step(decoder, feeds)
+        found.append(scores)
+        new = scores.argmax(-1)[:, None]
+    check_generated(model, ids, mask, found)
 
 
 def test_pooled_vectors_are_means_of_what_is_no_padding() -> None:
