@@ -17,6 +17,7 @@ from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
 from sardonyx.ops.lowering import (
     Convolution,
+    IntegerConvolution,
     Nest,
     Position,
     Site,
@@ -40,7 +41,7 @@ def agree_channels_last(case: Case) -> None:
     operator = find_operator("", node.op_type, case.opset)
     assert operator is not None
     lowering = operator.lower
-    own = isinstance(lowering, (Convolution, TransposedConvolution))
+    own = isinstance(lowering, (Convolution, IntegerConvolution, TransposedConvolution))
     nest = lowering.nest if own else lowering
     assert isinstance(nest, Nest)
 

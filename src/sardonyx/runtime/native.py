@@ -295,8 +295,10 @@ class NativeModel:
             yield
         except ShapeError as error:
             step = None if number is None else self.plan.steps[number]
-            where = self.nodes_of(step) if isinstance(step, Step) else error.where
-            raise RunError(error.message, where=where, hint=error.hint) from error
+            where, source = error.where, error.source
+            if isinstance(step, Step):
+                where, source = self.nodes_of(step), self._source_of(step)
+            raise RunError(error.message, where=where, source=source, hint=error.hint) from error
 
     def _writer_of(self, phase: Phase, bytes_of: Mapping[int, int]) -> Step | None:
         """The step that first touches the largest tensor of a phase."""
@@ -313,6 +315,11 @@ class NativeModel:
         more = f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
         return ", ".join(nodes[:MAX_NAMED]) + more
 
+    def _source_of(self, step: Step) -> str | None:
+        """The user's own line behind a step, where the exporter recorded one."""
+        lines = (self.plan.nodes[number].source for number in step.nodes)
+        return next((line for line in lines if line), None)
+
     def failure(self, run: Run) -> SardonyxError:
         """What a run that stopped has to say."""
         step = self.plan.steps[run.step]
@@ -325,7 +332,7 @@ class NativeModel:
             return DeadlineError("the deadline has passed", where=where, hint=hint)
         assert isinstance(step, Step), "nothing but a kernel checks values"
         reason = self.plan.kernels[step.kernel].reasons[run.reason].format(value=run.a, limit=run.b)
-        return RunError(reason, where=where, value=run.a, limit=run.b)
+        return RunError(reason, where=where, source=self._source_of(step), value=run.a, limit=run.b)
 
 
 class _Memory:

@@ -58,6 +58,7 @@ def put_side_by_side(engine: Engine) -> None:
     """Merge the products of each value, where that leaves fewer nodes."""
     for graph in engine.work.graphs():
         readers: dict[tuple[object, ...], list[Product]] = {}
+        places = {node: number for number, node in enumerate(graph)}
         for node in graph:
             found = _product(node, Draft(engine.work))
             if found is None:
@@ -66,7 +67,8 @@ def put_side_by_side(engine: Engine) -> None:
             key = (id(node.inputs[0]), node.op_type, found.is_turned, found.weight.dtype, rows)
             readers.setdefault(key, []).append(found)
         for products in readers.values():
-            _merge(products, engine)
+            # The one product stands before the first of the nodes whose places it takes: all that read them come later.
+            _merge(sorted(products, key=lambda one: places[one.last]), engine)
 
 
 def _product(node: ir.Node, draft: Draft) -> Product | None:

@@ -111,3 +111,31 @@ def test_the_matrices_are_joined_when_they_are_read() -> None:
     joined = next(iter(result.model.graph)).inputs[1]
     assert joined is not None
     assert type(joined.const_value).__name__ == "LazyTensor"
+
+
+def test_what_is_read_early_is_made_early() -> None:
+    """The sum after the second product comes first, and has a reader before the sum after the first."""
+    random = np.random.default_rng(3)
+    names = ("w0", "w1", "b0", "b1")
+    shapes = ((4, 3), (4, 5), (3,), (5,))
+    weights = [
+        numpy_helper.from_array(random.normal(size=shape).astype(np.float32), name)
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["p0"]),
+        helper.make_node("MatMul", ["x", "w1"], ["p1"]),
+        helper.make_node("Add", ["p1", "b1"], ["s1"]),
+        helper.make_node("Relu", ["s1"], ["y1"]),
+        helper.make_node("Add", ["p0", "b0"], ["y0"]),
+    ]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", "S", size])
+        for name, size in (("y0", 3), ("y1", 5))
+    ]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "S", 4])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    result = to_proto(optimize(load(model), Settings(level=3)).model)
+    onnx.checker.check_model(result, full_check=True)
+    assert sorted(node.op_type for node in result.graph.node) == ["Add", "MatMul", "Relu", "Split"]

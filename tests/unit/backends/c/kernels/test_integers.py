@@ -107,7 +107,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
     ],
 )
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
-def test_convolutions(  # noqa: PLR0913
+def test_convolutions(
     isa: Isa,
     channels: int,
     filters: int,
