@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sardonyx.convert.request import Dynamic
-
 __all__ = [
     "TOTAL",
     "Draw",
@@ -18,7 +16,6 @@ __all__ = [
     "given",
     "mask",
     "normal",
-    "open_axes",
     "positions",
     "token_types",
     "tokens",
@@ -65,14 +62,6 @@ def draw_feeds(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int) -> 
     known[TOTAL] = sizes.get("past_sequence", 0) + sizes.get("sequence", 0)
     return {
         each.name: each.draw(Draw(_shape(each.shape, known), known, generator)) for each in inputs
-    }
-
-
-def open_axes(inputs: Sequence[Input]) -> Dynamic:
-    return {
-        each.name: {i: axis for i, axis in enumerate(each.shape) if isinstance(axis, str)}
-        for each in inputs
-        if any(isinstance(axis, str) for axis in each.shape)
     }
 
 
