@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from benchmarks.tree_settings import SETTINGS, Setting
 from sardonyx.comparison.engines import open_engine
-from sardonyx.convert.trees.conversion import TreeConversion
-from sardonyx.convert.trees.forest import Ensemble
-from sardonyx.convert.trees.probing import probe_rows, score_rounding
+from sardonyx.conversion.trees.conversion import TreeConversion
+from sardonyx.conversion.trees.forest import Ensemble
+from sardonyx.conversion.trees.probing import probe_rows, score_rounding
 from sardonyx.errors import SardonyxError
 
 __all__ = ["Verdict", "judge", "run_setting"]

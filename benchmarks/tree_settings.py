@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sardonyx.convert.trees.catboost import convert_catboost
-from sardonyx.convert.trees.conversion import InputType, TreeConversion
-from sardonyx.convert.trees.lightgbm import convert_lightgbm
-from sardonyx.convert.trees.xgboost import convert_xgboost
+from sardonyx.conversion.trees.catboost import convert_catboost
+from sardonyx.conversion.trees.conversion import InputType, TreeConversion
+from sardonyx.conversion.trees.lightgbm import convert_lightgbm
+from sardonyx.conversion.trees.xgboost import convert_xgboost
 
 __all__ = ["SETTINGS", "Setting", "data"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.conversions.case import Case
-from sardonyx.convert.convert import convert_model
+from sardonyx.conversion.convert import convert_model
 from sardonyx.errors import SardonyxError
 
 FRAMEWORKS = {

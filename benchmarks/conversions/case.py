@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sardonyx.convert.convert import Converted
-from sardonyx.convert.request import Request
+from sardonyx.conversion.convert import Converted
+from sardonyx.conversion.request import Request
 
 __all__ = ["Case"]
 

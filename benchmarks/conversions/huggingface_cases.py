@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.conversions.case import Case
 from benchmarks.conversions.huggingface_models import seeded_model
-from sardonyx.convert.convert import Converted
-from sardonyx.convert.request import Example, Request
+from sardonyx.conversion.convert import Converted
+from sardonyx.conversion.request import Example, Request
 
 __all__ = ["CASES"]
 

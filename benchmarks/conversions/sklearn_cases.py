@@ -48,8 +48,8 @@ from benchmarks.conversions.sklearn_models import (
     table,
     value,
 )
-from sardonyx.convert.convert import Converted
-from sardonyx.convert.request import Example, Request
+from sardonyx.conversion.convert import Converted
+from sardonyx.conversion.request import Example, Request
 
 __all__ = ["CASES"]
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from benchmarks.conversions import torch_models as zoo
 from benchmarks.conversions.case import Case
-from sardonyx.convert.convert import Converted
-from sardonyx.convert.quiet import quiet
-from sardonyx.convert.request import Example, Request
+from sardonyx.conversion.convert import Converted
+from sardonyx.conversion.quiet import quiet
+from sardonyx.conversion.request import Example, Request
 
 __all__ = ["CASES"]
 

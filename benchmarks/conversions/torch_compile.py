@@ -17,9 +17,9 @@ import torch
 
 from benchmarks.models import STANDARD, example_inputs, network
 from sardonyx.comparison.difference import Difference, differences
-from sardonyx.convert.torch import compile_backend  # noqa: F401 (registers the backend)
-from sardonyx.convert.torch.arrays import to_array
-from sardonyx.convert.torch.structure import answers_of
+from sardonyx.conversion.torch import compile_backend  # noqa: F401 (registers the backend)
+from sardonyx.conversion.torch.arrays import to_array
+from sardonyx.conversion.torch.structure import answers_of
 
 __all__ = ["compare_compiled"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.conversions.case import Case
 from benchmarks.tree_settings import SETTINGS, Setting, cat, data
-from sardonyx.convert.request import Example, Request
+from sardonyx.conversion.request import Example, Request
 
 __all__ = ["CASES"]
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from sardonyx.comparison.bench import Bench, Schedule
     from sardonyx.comparison.compare import Comparison, Inputs
     from sardonyx.comparison.optimized import OptimizedModel
-    from sardonyx.convert.convert import Converted
-    from sardonyx.convert.request import Axes
+    from sardonyx.conversion.convert import Converted
+    from sardonyx.conversion.request import Axes
     from sardonyx.inspection.bill import Inspection
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
@@ -285,10 +285,10 @@ def convert(
     import os
     from pathlib import Path
 
-    from sardonyx.convert.convert import convert_model
-    from sardonyx.convert.isolated import convert_isolated
-    from sardonyx.convert.python_source import read_python_source
-    from sardonyx.convert.request import Request, as_example, read_dynamic
+    from sardonyx.conversion.convert import convert_model
+    from sardonyx.conversion.isolated import convert_isolated
+    from sardonyx.conversion.python_source import read_python_source
+    from sardonyx.conversion.request import Request, as_example, read_dynamic
 
     file = isinstance(source, str | os.PathLike)
     if file:

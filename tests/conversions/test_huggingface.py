@@ -13,8 +13,8 @@ from benchmarks.conversions.huggingface_models import seeded_model
 
 import sardonyx as sx
 from sardonyx.comparison.engines import open_engine
-from sardonyx.convert.convert import Converted, convert_model
-from sardonyx.convert.request import Request
+from sardonyx.conversion.convert import Converted, convert_model
+from sardonyx.conversion.request import Request
 from sardonyx.errors import SardonyxError
 
 # One case of every kind; `python -m benchmarks.conversions huggingface` runs them all.

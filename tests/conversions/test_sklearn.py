@@ -12,8 +12,8 @@ pytest.importorskip("skl2onnx")
 
 from benchmarks.conversions.sklearn_cases import CASES
 
-from sardonyx.convert.convert import convert_model
-from sardonyx.convert.request import Request
+from sardonyx.conversion.convert import convert_model
+from sardonyx.conversion.request import Request
 from sardonyx.errors import SardonyxError
 
 

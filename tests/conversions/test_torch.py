@@ -10,7 +10,7 @@ from benchmarks.conversions.case import Case  # noqa: E402
 from benchmarks.conversions.torch_cases import CASES  # noqa: E402
 from benchmarks.conversions.torch_compile import compare_compiled  # noqa: E402
 
-from sardonyx.convert.convert import convert_model  # noqa: E402
+from sardonyx.conversion.convert import convert_model  # noqa: E402
 from sardonyx.errors import SardonyxError  # noqa: E402
 
 # What onnx.reference cannot run or gets wrong; our own engine is held to onnxruntime elsewhere.

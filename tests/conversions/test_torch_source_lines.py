@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 import sardonyx as sx
-from sardonyx.convert.candidate import Candidate
-from sardonyx.convert.quiet import quiet
-from sardonyx.convert.request import Example, Request
-from sardonyx.convert.torch.frontend import routes
+from sardonyx.conversion.candidate import Candidate
+from sardonyx.conversion.quiet import quiet
+from sardonyx.conversion.request import Example, Request
+from sardonyx.conversion.torch.frontend import routes
 from sardonyx.errors import RunError
 
 

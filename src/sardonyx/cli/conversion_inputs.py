@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.convert.request import Example
+from sardonyx.conversion.request import Example
 from sardonyx.errors import InputError, MissingExtraError
 
 __all__ = ["parse_dynamic", "read_calls"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from sardonyx.convert.convert import Converted
+    from sardonyx.conversion.convert import Converted
 
 __all__ = ["convert"]
 
@@ -166,7 +166,7 @@ def _show_frameworks(json_output: bool) -> None:
     from rich.table import Table
 
     from sardonyx.cli.console import print_json, stdout, text
-    from sardonyx.convert.frontends import FRONTENDS
+    from sardonyx.conversion.frontends import FRONTENDS
 
     if json_output:
         rows = [

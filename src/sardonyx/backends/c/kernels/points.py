@@ -17,7 +17,7 @@ from sardonyx.backends.c.kernels.isa import Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv
 
 POINTS = 16
-SEGMENT = 32  # channels summed at a time: the error of longer sums would be above that of engines that block
+SEGMENT = 64  # channels summed at a time: the error of longer sums would be above that of engines that block
 _CHANNELS = 128  # of a block, at most
 _FILTERS = 64  # transformed at a time: all of them in float64 might take more memory than the model
 _G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
