@@ -2,6 +2,32 @@
 #include "index.h"
 #include "scalar.h"
 
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 14));
+        const int64_t t1 = (int64_t)((i0 % 14));
+        SX_VECTOR
+        for (int64_t i1 = 0; i1 < 32; i1++) {
+            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
+        }
+    }
+}
+
+int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
+
 struct env { sx_run *run; void *const *p; const int64_t *n; };
 
 static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,
@@ -563,11 +589,11 @@ static void contract_tasks(void *arg, int64_t begin, int64_t end) {
                     const int64_t taken = shortest + (tile < taller);
                     /* The segments of equal length, then what is left of the channels. */
                     for (int64_t done = 0, segments, length; done < kc; done += segments * length) {
-                        segments = done > 0 || kc < 32 ? 1 : kc / 32;
-                        length = done > 0 || kc < 32 ? kc - done : 32;
+                        segments = done > 0 || kc < 64 ? 1 : kc / 64;
+                        length = done > 0 || kc < 64 ? kc - done : 64;
                         for (int64_t s = 0; s < segments; s++)
                             for (int64_t r = 0; r < taken; r++)
-                                rows[s][r] = v + (begins - top + r) * 528 + point * 32 + done + s * 32;
+                                rows[s][r] = v + (begins - top + r) * 528 + point * 32 + done + s * 64;
                         contract_rows_7(rows, segments, length, u + (point * panels + first_panel) * 8 * kc + done * 8, 8 * kc, last_panel - first_panel, m + (begins - top) * 1040 + point * 64, 1040, k0 + done == 0);
                     }
                 }
@@ -609,34 +635,8 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_9089b66e9faf7227ba50(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_f01a4799e57d3594ad7f(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], 0, n);
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
-
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 14));
-        const int64_t t1 = (int64_t)((i0 % 14));
-        SX_VECTOR
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
-        }
-    }
-}
-
-int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sardonyx.conversion.candidate import Candidate, Route
-from sardonyx.conversion.huggingface.attention import TRANSLATIONS, attention_of, exportable
+from sardonyx.conversion.huggingface.attention import attention_of, exportable
 from sardonyx.conversion.huggingface.subject import Subject, open_subject
 from sardonyx.conversion.huggingface.wrappers import Wrapped
 from sardonyx.conversion.request import Request
@@ -32,7 +32,7 @@ def _route(subject: Subject, attention: str) -> Route:
         try:
             with exportable(subject.model, attention), inference(flat):
                 program = export_flat(flat, subject.feeds, wanted.inputs, wanted.dynamic)
-                model = to_onnx(program, wanted.opset, TRANSLATIONS)
+                model = to_onnx(program, wanted.opset, {})
             model = finish(model, wanted)
         except Exception as error:  # torch may raise anything
             raise explain(error) from error

@@ -15,6 +15,7 @@ from torch.onnx._internal.exporter import _constants, _ir_passes
 from sardonyx.conversion.candidate import Feeds
 from sardonyx.conversion.request import Dynamic
 from sardonyx.conversion.torch.arrays import to_tensor
+from sardonyx.conversion.torch.attention import attention_translations
 from sardonyx.conversion.torch.recurrent import recurrent_operators, recurrent_translations
 from sardonyx.errors import InputError
 
@@ -49,7 +50,7 @@ def to_onnx(
     program: ExportedProgram, opset: int, translations: Mapping[str, Callable[..., Any]]
 ) -> ir.Model:
     """The program as ONNX, in the opset nearest to the one asked for that torch writes."""
-    table = dict(recurrent_translations())
+    table = {**recurrent_translations(), **attention_translations()}
     table.update(find_operators(translations))
     with _one_version_of_bodies():
         made = torch.onnx.export(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,27 @@ def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> A
     mean = average(wide, axes)
     var = average(np.square(wide - mean), axes)
     return _normalized(call, wide, gain, shift, mean, var).astype(x.dtype, copy=False)
+
+
+@corrects(
+    "GroupNormalization",
+    reason="the variance by its definition: the body takes the square of the mean off a mean of squares, "
+    "which loses digits and is NaN where squares overflow",
+)
+def group_normalization(call: Call, x: Array, scale: Array, bias: Array) -> tuple[Array, ...]:
+    groups = int(call.attr("num_groups", 1))
+    stash = numpy_dtype(call.attr("stash_type", 1)) if call.since >= 21 else accumulator(x).dtype
+    each = math.prod(x.shape[1:]) // groups
+    parts = x.astype(stash).reshape(x.shape[0], groups, each)
+    mean = average(parts, (2,))
+    var = average(np.square(parts - mean), (2,))
+    epsilon = np.asarray(call.attr("epsilon", 1e-5), dtype=parts.dtype)
+    normal = ((parts - mean) / np.sqrt(var + epsilon)).reshape(x.shape).astype(x.dtype)
+    if call.since < 21:  # one scale and bias a group
+        scale, bias = (np.repeat(p, x.shape[1] // groups) for p in (scale, bias))
+    tail = (-1, *(1,) * (x.ndim - 2))
+    y = accumulator(normal) * accumulator(scale).reshape(tail) + accumulator(bias).reshape(tail)
+    return (y.astype(x.dtype),)
 
 
 @corrects(
