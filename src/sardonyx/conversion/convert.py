@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,8 @@ def convert_model(
             tell(f"checking the result of {route.name}")
             verification, reason = _checked(candidate, engine)
         if candidate is not None and not reason:
+            candidate.model.producer_name = "sardonyx"
+            candidate.model.producer_version = importlib.metadata.version("sardonyx")
             return Converted(
                 candidate.model,
                 verification,

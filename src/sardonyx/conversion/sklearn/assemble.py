@@ -74,7 +74,6 @@ def assemble(
         ),
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
         ir_version=ir_version_for(OPSET),
-        producer_name="sardonyx",
     )
     # Level 1 drops what nobody reads and the copies behind the outputs' names.
     made = optimize(load(proto), Settings(1, opset=request.opset)).model

@@ -60,7 +60,6 @@ def finish(model: ir.Model, wanted: Wanted) -> ir.Model:
         point_at_test(node)
     if model.graph.opset_imports.get("") != wanted.opset:
         model = optimize(model, Settings(0, opset=wanted.opset)).model
-    model.producer_name = "sardonyx"
     return model
 
 

@@ -55,7 +55,7 @@ def write(ensemble: Ensemble, input_type: Literal["float32", "float64"] = "float
         opset_imports={"": OPSET, ML: ML_OPSET},
         name="boosted_trees",
     )
-    return ir.Model(graph, ir_version=IR_VERSION, producer_name="sardonyx")
+    return ir.Model(graph, ir_version=IR_VERSION)
 
 
 def rounded_thresholds(threshold: Array, test: Array) -> Array:
