@@ -58,7 +58,7 @@ static inline sx_i32x8 sx_dot_8(sx_i32x8 sums, sx_i32x8 a, sx_i32x8 b) {
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
 #elif defined(__AVXVNNI__)
-    __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(a), "x"(b));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(a), "x"(b));
 #else
     typedef int16_t sx_i16x16 __attribute__((vector_size(32)));
     const sx_i16x16 even_a = ((sx_i16x16)a << 8) >> 8, odd_a = (sx_i16x16)a >> 8;
@@ -78,8 +78,10 @@ static inline sx_i32x16 sx_dot_16(sx_i32x16 sums, sx_i32x16 a, sx_i32x16 b) {
     typedef int16_t sx_i16x32 __attribute__((vector_size(64)));
     const sx_i16x32 even_a = ((sx_i16x32)a << 8) >> 8, odd_a = (sx_i16x32)a >> 8;
     const sx_i16x32 even_b = ((sx_i16x32)b << 8) >> 8, odd_b = (sx_i16x32)b >> 8;
-    sums += (sx_i32x16)__builtin_ia32_pmaddwd512_mask(even_a, even_b, (sx_i32x16){0}, 0xffff);
-    sums += (sx_i32x16)__builtin_ia32_pmaddwd512_mask(odd_a, odd_b, (sx_i32x16){0}, 0xffff);
+    sx_i32x16 evens, odds; /* compilers have other names for this builtin */
+    __asm__("vpmaddwd %2, %1, %0" : "=v"(evens) : "v"(even_a), "v"(even_b));
+    __asm__("vpmaddwd %2, %1, %0" : "=v"(odds) : "v"(odd_a), "v"(odd_b));
+    sums += evens + odds;
 #endif
     return sums;
 }
