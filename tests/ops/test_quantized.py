@@ -40,6 +40,16 @@ def test_quantized_by_one_scale(dtype: type) -> None:
         agree(Case("QuantizeLinear", [x, scalar(0.3), integers(dtype)]))
 
 
+@pytest.mark.parametrize("scale", [0.1, 0.37, 3e-6, 1 / 255, 2.0, 41.3])
+def test_quotients_are_rounded_as_divisions_are(scale: float) -> None:
+    """By a constant scale no division is computed: ties, their neighbours and what overflows show that none is missed."""
+    by = np.float32(scale)
+    ties = ((np.arange(-300, 300) + 0.5) * np.float64(by)).astype(np.float32)
+    beside = [np.nextafter(ties, np.float32(side)) for side in (np.inf, -np.inf)]
+    x = np.concatenate([ties, *beside, normal(500, scale=100 * scale), STRANGE])
+    agree(Case("QuantizeLinear", [x, by, scalar(117, np.uint8)], constants=frozenset({1, 2})))
+
+
 @pytest.mark.parametrize("scale", [0.0, np.nan, np.inf, -0.5])
 def test_scales_that_are_no_scales_have_an_answer(scale: float) -> None:
     agree(Case("QuantizeLinear", [STRANGE, scalar(scale), scalar(3, np.uint8)]))

@@ -119,6 +119,7 @@ FLOAT_MEANING: dict[str, Any] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
+    "over": np.divide,
     "pow": np.power,
     "fmod": np.fmod,
     "mod": np.mod,

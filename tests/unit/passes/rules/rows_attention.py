@@ -38,6 +38,14 @@ ROWS: Mapping[str, Row] = {
         "float none = {0.0}, float low = {-1e30}",
         23,
     ),
+    "attention-with-softcap": Row(
+        HEADS,
+        f"{KEYS} a = MatMul (q, t) b = Div (a, cap) c = Tanh (b) s = Mul (c, cap) p = Softmax <axis = -1> (s) "
+        "y = MatMul (p, v)",
+        "Attention",
+        "float cap = {2.0}",
+        23,
+    ),
     "attention-of-groups": Row(
         "float[B, 4, S, 4] q, float[B, 2, S, 4] k, float[B, 2, S, 4] v => float[B, 4, S, 4] y",
         f"{SPREAD.format('k')} {SPREAD.format('v')} y = Attention (q, k3, v3)",
