@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import tempfile
 import time
 import warnings
 from collections.abc import Sequence
@@ -73,6 +74,7 @@ def run_case(case: Case, engine: str) -> Row:
 
 
 def _shorten(text: str) -> str:
+    text = re.sub(rf"{re.escape(tempfile.gettempdir())}\S*/", "", text)  # where a case put its file
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
 
 
