@@ -132,8 +132,10 @@ def matrix_of(
         return None
     by_row, rest = _coefficient(found.offset, row)
     by_column, offset = _coefficient(rest, column)
-    involved = symbols(by_row) | symbols(by_column) | symbols(offset)
-    if involved & {row, column} or symbols(by_row) & {BATCH} or symbols(by_column) & {BATCH}:
+    strides = symbols(by_row) | symbols(by_column)
+    # What the loops around an element compute, as an index that is looked up, no kernel of the backend knows.
+    inner = {name for name in strides | symbols(offset) if is_variable(name)} - {BATCH}
+    if inner or BATCH in strides:
         if value in writer.graph.producer and not writer.is_stored(value):
             raise NeedsBytes(value)
         return None
