@@ -14,7 +14,7 @@ from sardonyx.conversion.candidate import Candidate
 from sardonyx.conversion.quiet import quiet
 from sardonyx.conversion.request import Example, Request
 from sardonyx.conversion.torch.frontend import routes
-from sardonyx.errors import RunError
+from sardonyx.errors import ConvertError, RunError
 
 
 class Lookup(nn.Module):
@@ -42,8 +42,8 @@ def _line(model: nn.Module, text: str) -> str:
     return f"test_torch_source_lines.py:{number}"
 
 
-def _by(name: str, model: nn.Module) -> Candidate:
-    request = Request(model, (Example((torch.tensor([1, 2]),)),))
+def _by(name: str, model: nn.Module, example: torch.Tensor | None = None) -> Candidate:
+    request = Request(model, (Example((torch.tensor([1, 2]) if example is None else example,)),))
     with quiet():
         return next(route.make() for route in routes(request) if route.name == name)
 
@@ -87,3 +87,16 @@ def test_an_error_names_the_line() -> None:
 def test_weights_keep_their_names() -> None:
     names = set(_by("torch.export", Lookup()).model.graph.initializers)
     assert {"head.weight", "head.bias"} <= names
+
+
+class Unsupported(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.svd(x).U
+
+
+def test_what_has_no_translation_is_refused_with_its_line() -> None:
+    model = Unsupported()
+    with pytest.raises(ConvertError) as raised:
+        _by("torch.export", model, torch.randn(3, 4))
+    assert raised.value.source == _line(model, "torch.linalg.svd")
+    assert "translations" in str(raised.value)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
 
@@ -60,3 +61,21 @@ def test_integer_factors_that_do_not_fit_stop_the_run() -> None:
     feeds = {"x0": np.ones((2, 9), np.uint8), "x1": fits[1]}
     with pytest.raises(RunError, match="inner"):
         run_compiled(model, plan_of(model), feeds)
+
+
+def test_an_operand_whose_elements_are_looked_up() -> None:
+    """As torch's as_strided is written: every element by an index that is computed beside it."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 20]>
+        strided (float[m] x, int64[n, 1, 1] start, float[4, 5] w) => (float[n, 5] y)
+        <int64[1, 4, 1] steps = {0, 1, 2, 3}, int64[2] shape = {-1, 4}> {
+            index = Add (start, steps)
+            columns = Gather <axis = 0> (x, index)
+            rows = Reshape (columns, shape)
+            y = Gemm (rows, w)
+        }
+    """)
+    x, w, start = normal(12), normal(4, 5), np.array([8, 0, 3])
+    feeds = {"x": x, "start": start[:, None, None], "w": w}
+    (y,) = sx.Session(model, fallback="refuse").run(None, feeds)
+    np.testing.assert_allclose(y, x[start[:, None] + np.arange(4)] @ w, rtol=1e-5, atol=1e-6)

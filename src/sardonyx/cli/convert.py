@@ -113,7 +113,7 @@ def convert(
                 progress=lambda what: progress.update(task, description=plain(what)),
             )
         except ConvertError as error:
-            stderr().print(text(f"sardonyx: {error}", "bold red"))
+            stderr().print(text(f"error: {error}", "bold red"))
             raise typer.Exit(1) from None
     if output is not None:
         from sardonyx.model.save import save

@@ -169,7 +169,7 @@ def _run(
         try:
             return work(compiling(progress, "step"))
         except ChangedAnswerError as error:
-            stderr().print(text(f"sardonyx: {error}", "bold red"))
+            stderr().print(text(f"error: {error}", "bold red"))
             if error.culprit is not None:
                 kept = Path(f"{model.stem}-{error.culprit.rule}.onnx")
                 save(error.culprit.model, kept)

@@ -136,7 +136,7 @@ def _by_file(path: Path) -> Frontend:
             if (path / ending).is_file() if path.is_dir() else path.name.endswith(ending):
                 return frontend
     known = sorted({ending for frontend in FRONTENDS for ending in frontend.files})
-    raise ConvertError(
+    raise InputError(
         "the file's name says nothing of its framework.",
         where=str(path),
         hint=f"Name it with --framework. Endings that are known: {', '.join(known)}.",

@@ -117,7 +117,7 @@ def test_who_takes_what(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         find_frontend(tmp_path / "missing.pt")
     (tmp_path / "a.xyz").touch()
-    with pytest.raises(ConvertError, match="says nothing of its framework"):
+    with pytest.raises(InputError, match="says nothing of its framework"):
         find_frontend(tmp_path / "a.xyz")
     with pytest.raises(ConvertError, match="no model of a framework"):
         find_frontend(object())

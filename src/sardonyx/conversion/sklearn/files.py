@@ -28,7 +28,7 @@ def open_model(request: Request) -> Any:
         raise InputError(
             "a pickle runs the code of whoever wrote it, so it is not opened unasked.",
             where=str(path),
-            hint="If you trust the file, add --trust (trust=True); a .skops file needs no such trust.",
+            hint="If you trust the file, add --trust (options={'trust': True}); a .skops file needs no such trust.",
         )
     joblib: Any = importlib.import_module("joblib")
     try:
@@ -54,6 +54,6 @@ def _open_skops(path: Path, trust: bool) -> Any:
         raise ConvertError(
             f"the file has types that are not known to be safe: {', '.join(unknown[:5])}.",
             where=str(path),
-            hint="If you trust them, add --trust (trust=True).",
+            hint="If you trust them, add --trust (options={'trust': True}).",
         )
     return skops.load(path, trusted=unknown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 
@@ -15,6 +16,7 @@ _TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(__file__).parents[2])
 _LIBRARIES = ("site-packages", "dist-packages", "/lib/python3", "<")
 _MOST_TEXT = 300
+_CAPTURED = re.compile(r'File "([^"\n]+)", line (\d+)')
 REWRITE = (
     "Write the Python if as torch.where(condition, a, b) or torch.cond(condition, f, g, (x,)), and the loop as "
     "torch.while_loop(condition, body, (x,)), with the same shapes and types on every way."
@@ -35,15 +37,31 @@ def is_own_file(file: str) -> bool:
 
 
 def user_line(error: BaseException) -> str | None:
-    """`model.py:41`: the innermost line of the user's code that an error went through."""
-    found = None
-    seen: BaseException | None = error
-    while seen is not None and found is None:
-        for frame, line in traceback.walk_tb(seen.__traceback__):
-            if is_own_file(frame.f_code.co_filename) and frame.f_code.co_name != "<module>":
-                found = f"{Path(frame.f_code.co_filename).name}:{line}"
-        seen = seen.__cause__ or seen.__context__
-    return found
+    """`model.py:41`: the innermost line of the user's code that an error went through.
+
+    Capturing a graph runs the user's code. Translating it does not: there the line is with the node that it failed at.
+    """
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    frames = [step for seen in chain for step in traceback.walk_tb(seen.__traceback__)]
+    went = [
+        (frame.f_code.co_filename, line)
+        for frame, line in frames
+        if frame.f_code.co_name != "<module>"
+    ]
+    nodes = [frame.f_locals.get("node") for frame, _ in frames]
+    captured = [
+        (file, int(line))
+        for node in nodes
+        if isinstance(node, torch.fx.Node)
+        for file, line in _CAPTURED.findall(node.meta.get("stack_trace") or "")
+    ]
+    for lines in (went, captured):
+        own = [f"{Path(file).name}:{line}" for file, line in lines if is_own_file(file)]
+        if own:
+            return own[-1]
+    return None
 
 
 def explain(error: BaseException) -> SardonyxError:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from sardonyx.conversion.request import Request
-from sardonyx.errors import ConvertError, InputError
+from sardonyx.errors import InputError
 
 __all__ = ["open_file"]
 
@@ -22,8 +22,8 @@ def open_file(request: Request) -> Any:
     constructor, where the file has weights alone; `trust` to load a pickled module, which can run any code.
 
     Raises:
-        InputError: the file is damaged or none of torch's, or its weights do not fit the class.
-        ConvertError: it has weights alone and no class was named, or a pickle that is not trusted.
+        InputError: the file is damaged or none of torch's, its weights do not fit the class, it has weights alone and no
+            class was named, or it has a pickle that is not trusted.
     """
     path = request.path
     assert path is not None
@@ -56,10 +56,10 @@ def _from_pickle(path: Path, options: Mapping[str, Any]) -> Any:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         if not options.get("trust"):
-            raise ConvertError(
+            raise InputError(
                 "the file has a pickled module, and loading it can run any code that it names.",
                 where=str(path),
-                hint="If you trust it, give options={'trust': True}; better, save model.state_dict() or torch.export.save.",
+                hint='If you trust it, add --trust (options={"trust": True}); better, save it with torch.export.save.',
             ) from None
         loaded = _read(path, lambda: torch.load(path, map_location="cpu", weights_only=False))
     except Exception as error:
@@ -82,10 +82,11 @@ def _with_class(path: Path, loaded: Mapping[str, Any], options: Mapping[str, Any
     named = options.get("class")
     if named is None:
         some = ", ".join(list(map(str, weights))[:3])
-        raise ConvertError(
+        raise InputError(
             f"the file has weights alone ({some}, …), and not the module that they belong to.",
             where=str(path),
-            hint="Name its class: options={'class': 'package.module:Class', 'arguments': {…}}.",
+            hint=f"Name the class: sardonyx convert net.py:Net --weights {path.name} "
+            '(options={"class": "package.module:Net", "arguments": {…}}).',
         )
     kind = _find_class(named) if isinstance(named, str) else named
     module = kind(**(options.get("arguments") or {}))
@@ -96,7 +97,7 @@ def _with_class(path: Path, loaded: Mapping[str, Any], options: Mapping[str, Any
         raise InputError(
             f"the weights do not fit {named if isinstance(named, str) else kind.__qualname__}: {text}",
             where=str(path),
-            hint="Give the constructor its arguments: options={'arguments': {…}}.",
+            hint='Give the constructor its arguments: options={"arguments": {…}}.',
         ) from None
     return module
 

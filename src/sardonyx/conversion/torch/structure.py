@@ -83,10 +83,12 @@ def layout_of(signature: inspect.Signature, example: Example) -> Layout:
     try:
         bound = signature.bind(*example.args, **example.kwargs)
     except TypeError as error:
+        unknown = [name for name in example.kwargs if name not in signature.parameters]
+        given = f"the example gives {', '.join(map(repr, unknown))}" if unknown else str(error)
         raise InputError(
-            f"the example does not fit forward{signature}: {error}.",
+            f"the example does not fit forward{signature}: {given}.",
             value=example,
-            hint="A tuple is the positional arguments, a dict the keyword arguments.",
+            hint="A tuple is the positional arguments; a dict (--input NAME=…) is the keyword arguments, by their names.",
         ) from None
     leaves: list[Leaf] = []
     rebuilds: dict[str, Rebuild] = {}

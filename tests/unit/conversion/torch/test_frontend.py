@@ -137,7 +137,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         _convert(damaged, X)
     weights = tmp_path / "weights.pt"
     torch.save(nn.Linear(4, 2).state_dict(), weights)
-    with pytest.raises(ConvertError, match="weights alone"):
+    with pytest.raises(InputError, match="weights alone"):
         _convert(weights, X)
     with pytest.raises(InputError, match="do not fit"):
         _convert(
