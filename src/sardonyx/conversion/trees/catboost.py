@@ -21,7 +21,16 @@ import numpy as np
 
 from sardonyx.conversion.trees.categories import WHERE, Categories, categories_of
 from sardonyx.conversion.trees.conversion import InputType, TreeConversion
-from sardonyx.conversion.trees.forest import AT_MOST, LEAF, Array, Ensemble, Head, Step, Tree
+from sardonyx.conversion.trees.forest import (
+    AT_MOST,
+    LEAF,
+    Array,
+    Ensemble,
+    Head,
+    Step,
+    Tree,
+    tree_of_rows,
+)
 from sardonyx.conversion.trees.reading import (
     ColumnBook,
     class_labels,
@@ -241,16 +250,4 @@ def _nested(root: Mapping[str, Any], splits: Splits, scale: float) -> Tree:
             nodes.append((LEAF, 0, 0.0, 0, 0, False))
             values = np.atleast_1d(np.array(node["value"], np.float64)) * scale
             votes += [(row, target, value) for target, value in enumerate(values.tolist())]
-    test_, column_, threshold_, yes_, no_, missing_ = zip(*nodes, strict=True)
-    voters, targets, weights = zip(*votes, strict=True)
-    return Tree(
-        np.array(test_),
-        np.array(column_, np.int64),
-        np.array(threshold_, np.float64),
-        np.array(yes_, np.int64),
-        np.array(no_, np.int64),
-        np.array(missing_, bool),
-        np.array(voters, np.int64),
-        np.array(targets, np.int64),
-        np.array(weights, np.float64),
-    )
+    return tree_of_rows(nodes, votes)

@@ -9,8 +9,8 @@ missing value takes, which category goes where) is made by the reader, so that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = [
     "constant_tree",
     "grounded",
     "reachable",
+    "tree_of_rows",
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -70,6 +71,23 @@ class Tree:
     @property
     def leaves(self) -> int:
         return int((self.test == LEAF).sum())
+
+
+def tree_of_rows(nodes: Iterable[Sequence[float]], votes: Iterable[tuple[int, int, float]]) -> Tree:
+    """A tree from its rows in the order of `Tree`'s attributes, and votes as (row, target, weight)."""
+    test, column, threshold, yes, no, missing_yes = zip(*nodes, strict=True)
+    voters, targets, weights = zip(*votes, strict=True)
+    return Tree(
+        np.array(test),
+        np.array(column, np.int64),
+        np.array(threshold, np.float64),
+        np.array(yes, np.int64),
+        np.array(no, np.int64),
+        np.array(missing_yes, bool),
+        np.array(voters, np.int64),
+        np.array(targets, np.int64),
+        np.array(weights, np.float64),
+    )
 
 
 def constant_tree(targets: Sequence[int], weights: Sequence[float]) -> Tree:
@@ -257,23 +275,9 @@ def grounded(ensemble: Ensemble) -> tuple[Tree, ...]:
         full = sorted(left & set(np.flatnonzero(counts == tree.leaves).tolist()))
         if full:
             extra = np.where(np.isin(tree.targets, full), constant[tree.targets], 0.0)
-            grown[index] = _reweighted(tree, tree.weights + extra)
+            grown[index] = replace(tree, weights=tree.weights + extra)
             left.difference_update(full)
     if left or not grown:
         rest = sorted(left)
         grown.append(constant_tree(rest, constant[rest].tolist()))
     return tuple(grown)
-
-
-def _reweighted(tree: Tree, weights: Array) -> Tree:
-    return Tree(
-        tree.test,
-        tree.column,
-        tree.threshold,
-        tree.yes,
-        tree.no,
-        tree.missing_yes,
-        tree.voters,
-        tree.targets,
-        weights,
-    )

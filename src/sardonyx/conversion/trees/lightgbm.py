@@ -29,6 +29,7 @@ from sardonyx.conversion.trees.forest import (
     Step,
     Tree,
     ZeroAsMissing,
+    tree_of_rows,
 )
 from sardonyx.conversion.trees.reading import (
     ColumnBook,
@@ -329,18 +330,4 @@ def _with_slopes(
             place = first + sloped.index(feature)
             gained[place] = gained.get(place, 0.0) + slope
         votes += [(row, place, slope) for place, slope in gained.items()]
-    test, column, threshold, yes, no, missing_yes = (
-        list(part) for part in zip(*nodes, strict=True)
-    )
-    voters, targets, weights = (list(part) for part in zip(*votes, strict=True))
-    return Tree(
-        np.array(test),
-        np.array(column, np.int64),
-        np.array(threshold, np.float64),
-        np.array(yes, np.int64),
-        np.array(no, np.int64),
-        np.array(missing_yes, bool),
-        np.array(voters, np.int64),
-        np.array(targets, np.int64),
-        np.array(weights, np.float64),
-    )
+    return tree_of_rows(nodes, votes)
