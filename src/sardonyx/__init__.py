@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sardonyx.api import infer_shapes as infer_shapes
     from sardonyx.api import inspect as inspect
     from sardonyx.api import optimize as optimize
+    from sardonyx.api import quantize as quantize
     from sardonyx.api import simplify as simplify
     from sardonyx.errors import SardonyxError as SardonyxError
     from sardonyx.model.limits import Limits as Limits
@@ -59,6 +60,7 @@ _HOME = {
     "load": "sardonyx.model.load",
     "operator": "sardonyx.ops.custom",
     "optimize": "sardonyx.api",
+    "quantize": "sardonyx.api",
     "save": "sardonyx.model.save",
     "simplify": "sardonyx.api",
 }
@@ -89,6 +91,7 @@ __all__ = [
     "load",
     "operator",
     "optimize",
+    "quantize",
     "save",
     "simplify",
 ]

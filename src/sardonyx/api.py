@@ -7,6 +7,7 @@ sx.infer_shapes("m.onnx").of(value)                     # every shape, over symb
 sx.simplify("m.onnx").model; sx.optimize("m.onnx").ledger   # fewer nodes, the same answers, and the account
 sx.compare("m.onnx", "m-optimized.onnx").ok             # is it still the same function?
 sx.convert(torch_module, example_inputs).model           # from another framework, with the same answers
+sx.quantize("m.onnx", batches).report                    # a quarter of the bytes, and what it cost
 api.plan_text("m.onnx"); api.profile("m.onnx")          # how does it run, and where does the time go?
 """
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
     from sardonyx.passes.shapes import Shapes
+    from sardonyx.quantization.data import CalibrationData
+    from sardonyx.quantization.observers import Calibration
+    from sardonyx.quantization.quantize import Quantized
     from sardonyx.runtime.chosen import Precision
     from sardonyx.runtime.profile import Profile
 
@@ -46,6 +50,7 @@ __all__ = [
     "optimize",
     "plan_text",
     "profile",
+    "quantize",
     "simplify",
 ]
 
@@ -305,6 +310,68 @@ def convert(
     )
     run = convert_isolated if file else convert_model
     return run(request, framework=framework, check=verify, progress=progress)
+
+
+def quantize(
+    source: Source,
+    data: Any = None,
+    *,
+    activations: str = "uint8",
+    weights: str = "int8",
+    per_channel: bool = True,
+    symmetric: bool = False,
+    calibration: Calibration = "minmax",
+    percentile: float = 99.99,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    exclude: Iterable[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
+) -> Quantized:
+    """The model with integers in the place of floats, as standard ONNX: `result.model`, `result.report`.
+
+    Args:
+        data: inputs to calibrate on: arrays by input name, an iterable of such batches (or a function that makes one), or
+            the path of a file or folder of arrays. Batches are read one at a time.
+        activations, weights: their types.
+        per_channel: whether every output channel of the weights has a scale of its own.
+        symmetric: whether activations have zero in the middle of their range.
+        calibration: which range of the numbers that were seen is covered: minmax, percentile, entropy or mse.
+        percentile: of the numbers, for that calibration.
+        ranges: instead of data, the range of every float input: it is calibrated on random numbers.
+        dims: sizes of dynamic dimensions of such random inputs.
+        exclude: names of nodes and operators that stay in float.
+        progress: hears what is done, how far it is, and of how much where that is known.
+    """
+    from sardonyx.quantization.options import read_static
+    from sardonyx.quantization.quantize import quantize_model
+
+    options = read_static(activations, weights, per_channel, symmetric, calibration, percentile)
+    model = load(source, limits=limits)
+    found = _calibration_data(model, data, ranges, dims)
+    return quantize_model(model, options, found, exclude=tuple(exclude), progress=progress)
+
+
+def _calibration_data(
+    model: ir.Model,
+    data: Any,
+    ranges: Mapping[str, tuple[float, float]] | None,
+    dims: Mapping[str, int] | None,
+) -> CalibrationData:
+    from sardonyx.comparison.inputs import example_inputs, input_ports
+    from sardonyx.comparison.reading import read_inputs
+    from sardonyx.quantization.data import open_data, random_data
+
+    ports = [port for _, port in input_ports(model)]
+    if data is not None:
+        return open_data(data, ports, lambda path: read_inputs(path, model))
+    if ranges:
+        return random_data(ports, ranges, lambda seed: example_inputs(model, seed=seed, dims=dims))
+    raise InputError(
+        "there are no calibration data.",
+        hint="Give some inputs of the kind that the model will meet (100 to 500 are usual), or the ranges of its float "
+        "inputs to calibrate on random numbers.",
+    )
 
 
 def bench(

@@ -32,6 +32,7 @@ PUBLIC = {
     "load",
     "operator",
     "optimize",
+    "quantize",
     "save",
     "simplify",
 }

@@ -1,0 +1,90 @@
+"""Running a model over calibration data, and looking at values inside of it.
+
+    feeds ─► Session of the model, the looked-at values among its outputs ─► observers      batch after batch
+
+Every batch is reduced at once: what is remembered does not grow with their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.backends.values import Value
+from sardonyx.errors import InputError, RunError
+from sardonyx.quantization.data import CalibrationData
+from sardonyx.quantization.grid import Array
+from sardonyx.runtime.session import Session
+
+__all__ = ["Answers", "Progress", "Sink", "observe", "probe"]
+
+Answers = Sequence[Value]
+
+Progress = Callable[[str, int, int | None], None]  # what is done, how many of how many
+Sink = Callable[[Array], None]
+
+
+def probe(model: ir.Model, names: Sequence[str]) -> ir.Model:
+    """A copy of the model that has the named values as outputs, after its own."""
+    copy = model.clone()
+    copy.meta.update(model.meta)
+    known = {value.name: value for node in copy.graph for value in node.outputs}
+    own = {value.name for value in copy.graph.outputs}
+    copy.graph.outputs.extend(known[name] for name in names if name not in own)
+    return copy
+
+
+def observe(
+    model: ir.Model,
+    sinks: Mapping[str, Sequence[Sink]],
+    data: CalibrationData,
+    progress: Progress,
+) -> list[Answers]:
+    """Show the named values, of every batch, to those who want to see them; the model's answers to `data.sample`.
+
+    Raises:
+        RunError: a value is not a number, or infinite.
+        InputError: there are no data, or they do not fit.
+    """
+    fed = {value.name for value in model.graph.inputs}
+    probed = probe(model, [name for name in sinks if name not in fed])
+    names = [value.name or "" for value in probed.graph.outputs]
+    own = len(model.graph.outputs)
+    session = Session(probed)
+    answers: list[Answers] = []
+    for number, feeds in enumerate(data):
+        results = session.run(None, feeds)
+        if number < len(data.sample):
+            answers.append(results[:own])
+        found = dict(feeds) | dict(zip(names, results, strict=True))
+        for name, wanted in sinks.items():
+            value = found[name]
+            assert isinstance(value, np.ndarray)
+            _check(name, value, number, is_input=name in fed)
+            for sink in wanted:
+                sink(value)
+        progress("calibrating", number + 1, data.length)
+    return answers
+
+
+def _check(name: str, value: Array, batch: int, *, is_input: bool) -> None:
+    if value.dtype.kind != "f":
+        return
+    # A sum is finite where all numbers are, and seldom overflows where they are: then one looks closer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(value.sum(dtype=np.float64)) or np.isfinite(value).all():
+            return
+    what = "NaN" if np.isnan(value).any() else "infinite"
+    if is_input:
+        raise InputError(
+            f"it has numbers that are {what}.",
+            where=f"calibration batch {batch}, input {name!r}",
+            hint="Leave such inputs out: no range covers them.",
+        )
+    raise RunError(
+        f"the model's own numbers are {what} here, before anything is quantized.",
+        where=f"calibration batch {batch}, value {name!r}",
+        hint="Look at this batch's inputs, or leave it out: no range covers such numbers.",
+    )

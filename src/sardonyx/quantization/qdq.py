@@ -1,0 +1,119 @@
+"""Writing quantized values as the standard does: QuantizeLinear and DequantizeLinear around float operators.
+
+v ─ QuantizeLinear ─ DequantizeLinear ─┬─ Conv(·, DequantizeLinear(w), DequantizeLinear(b))
+                                       └─ Add(·, …)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.quantization.grid import Array, Grid
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """A copy of a model, with pairs put into it. Nodes and values are named by those of the original."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model.clone()
+        self.model.meta.update(model.meta)
+        graph = self.model.graph
+        self._nodes: Mapping[ir.Node, ir.Node] = dict(zip(model.graph, graph, strict=True))
+        pairs = [*zip(model.graph.inputs, graph.inputs, strict=True)]
+        for node, twin in self._nodes.items():
+            pairs.extend(zip(node.outputs, twin.outputs, strict=True))
+        self._values: Mapping[ir.Value, ir.Value] = dict(pairs)
+        self._names = {v.name for v in (*self._values.values(), *graph.initializers.values())}
+        self._constants: dict[tuple[object, ...], ir.Value] = {}
+        self._first = next(iter(graph), None)
+
+    def node(self, node: ir.Node) -> ir.Node:
+        """The copy's own of a node."""
+        return self._nodes[node]
+
+    def value(self, value: ir.Value) -> ir.Value:
+        return self._values[value]
+
+    def pair(self, value: ir.Value, grid: Grid) -> ir.Value:
+        """The value, quantized and dequantized."""
+        twin = self._values[value]
+        base = twin.name or "value"
+        scale, zero = self._parameters(base, grid)
+        steps = self._call("QuantizeLinear", [twin, scale, zero], f"{base}.quantized", grid)
+        steps.outputs[0].type = ir.TensorType(grid.dtype)
+        back = self._call(
+            "DequantizeLinear", [steps.outputs[0], scale, zero], f"{base}.dequantized", grid
+        )
+        for node in (steps, back):
+            node.outputs[0].shape = twin.shape
+        back.outputs[0].type = twin.type
+        producer = twin.producer()
+        graph = self.model.graph
+        if producer is not None:
+            graph.insert_after(producer, [steps, back])
+        else:
+            assert self._first is not None
+            graph.insert_before(self._first, [steps, back])
+        return back.outputs[0]
+
+    def weights(self, name: str, array: Array, grid: Grid) -> ir.Value:
+        """Constant weights as steps of a grid, dequantized in the graph; the same for all who ask the same."""
+        key = (name, grid.dtype, grid.axis, grid.block, grid.scale.tobytes())
+        known = self._constants.get(key)
+        if known is None:
+            steps = self.initializer(f"{name}.quantized", grid.quantize(array), grid.dtype)
+            scale, zero = self._parameters(name, grid)
+            back = self._call("DequantizeLinear", [steps, scale, zero], f"{name}.dequantized", grid)
+            back.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+            back.outputs[0].shape = steps.shape
+            assert self._first is not None
+            self.model.graph.insert_before(self._first, [back])
+            known = self._constants[key] = back.outputs[0]
+        return known
+
+    def initializer(self, name: str, array: Array, dtype: ir.DataType | None = None) -> ir.Value:
+        tensor = ir.tensor(np.asarray(array, order="C"), dtype=dtype, name=self._fresh(name))
+        value = ir.Value(
+            name=tensor.name,
+            const_value=tensor,
+            type=ir.TensorType(tensor.dtype),
+            shape=ir.Shape(array.shape),
+        )
+        self.model.graph.register_initializer(value)
+        return value
+
+    def drop_unread(self) -> None:
+        """Take out constants that nothing reads any more."""
+        initializers = self.model.graph.initializers
+        for name, value in list(initializers.items()):
+            if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
+                del initializers[name]
+
+    def _parameters(self, base: str, grid: Grid) -> tuple[ir.Value, ir.Value]:
+        return (
+            self.initializer(f"{base}.scale", grid.scale),
+            self.initializer(f"{base}.zero", grid.zero, grid.dtype),
+        )
+
+    def _call(self, op: str, inputs: list[ir.Value], name: str, grid: Grid) -> ir.Node:
+        attributes: dict[str, int] = {}
+        if grid.axis is not None:
+            attributes["axis"] = grid.axis
+        if grid.block:
+            attributes["block_size"] = grid.block
+        node = ir.Node("", op, inputs, ir.convenience.convert_attributes(attributes))
+        node.name = node.outputs[0].name = self._fresh(name)
+        return node
+
+    def _fresh(self, name: str) -> str:
+        found, number = name, 1
+        while found in self._names:
+            number += 1
+            found = f"{name}.{number}"
+        self._names.add(found)
+        return found
