@@ -1,0 +1,1 @@
+"""Quantization-aware training: `prepare` puts rounding into a module, `quantizers` and `layers` are what it puts there."""
