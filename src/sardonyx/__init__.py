@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from sardonyx.api import check as check
     from sardonyx.api import compare as compare
     from sardonyx.api import convert as convert
+    from sardonyx.api import freeze_qat as freeze_qat
     from sardonyx.api import infer_shapes as infer_shapes
     from sardonyx.api import inspect as inspect
     from sardonyx.api import optimize as optimize
+    from sardonyx.api import prepare_qat as prepare_qat
     from sardonyx.api import quantize as quantize
     from sardonyx.api import simplify as simplify
     from sardonyx.errors import SardonyxError as SardonyxError
@@ -55,11 +57,13 @@ _HOME = {
     "check": "sardonyx.api",
     "compare": "sardonyx.api",
     "convert": "sardonyx.api",
+    "freeze_qat": "sardonyx.api",
     "infer_shapes": "sardonyx.api",
     "inspect": "sardonyx.api",
     "load": "sardonyx.model.load",
     "operator": "sardonyx.ops.custom",
     "optimize": "sardonyx.api",
+    "prepare_qat": "sardonyx.api",
     "quantize": "sardonyx.api",
     "save": "sardonyx.model.save",
     "simplify": "sardonyx.api",
@@ -84,6 +88,7 @@ __all__ = [
     "compare",
     "convert",
     "expressions",
+    "freeze_qat",
     "get_available_providers",
     "get_device",
     "infer_shapes",
@@ -91,6 +96,7 @@ __all__ = [
     "load",
     "operator",
     "optimize",
+    "prepare_qat",
     "quantize",
     "save",
     "simplify",

@@ -45,10 +45,12 @@ __all__ = [
     "convert",
     "convert_opset",
     "diagnose",
+    "freeze_qat",
     "infer_shapes",
     "inspect",
     "optimize",
     "plan_text",
+    "prepare_qat",
     "profile",
     "quantize",
     "simplify",
@@ -466,3 +468,33 @@ def diagnose() -> Diagnosis:
     from sardonyx.inspection.doctor import diagnose as run_diagnose
 
     return run_diagnose()
+
+
+def prepare_qat(module: Any, *, activations: str = "uint8", exclude: Iterable[str] = ()) -> Any:
+    """A copy of a torch module for quantization-aware training: it computes as INT8 will, and trains like the original.
+
+    Train it as usual, with `freeze_qat` before the last epochs, and give it to `convert`: the result is QDQ whose
+    integers are those that the module has in eval mode.
+
+    Args:
+        module: any nn.Module; it is left alone. Convolutions and linear layers are quantized, BatchNorm is folded.
+        activations: "uint8", or "int8" around zero.
+        exclude: names of submodules that stay float.
+
+    Raises:
+        InputError: nothing in it can be quantized, or a name is none of its submodules.
+        MissingExtraError: torch is not installed.
+    """
+    from sardonyx.conversion.frontends import find_frontend
+
+    find_frontend(module, "torch").load()
+    from sardonyx.conversion.torch.qat.prepare import prepare_qat as prepare
+
+    return prepare(module, activations=activations, exclude=tuple(exclude))
+
+
+def freeze_qat(module: Any) -> Any:
+    """The ranges and BatchNorm statistics of a prepared module stand still from here on; the same module."""
+    from sardonyx.conversion.torch.qat.prepare import freeze_qat as freeze
+
+    return freeze(module)

@@ -15,7 +15,7 @@ from sardonyx.conversion.torch.branches import Explored, explore, variations
 from sardonyx.conversion.torch.dynamic import sizes_of
 from sardonyx.conversion.torch.reference import Reference
 from sardonyx.conversion.variations import other_sizes, other_values
-from sardonyx.errors import ConvertError, InputError
+from sardonyx.errors import ConvertError, InputError, SardonyxError
 
 __all__ = ["Trials", "make_trials", "runs_on"]
 
@@ -107,6 +107,8 @@ def _negated(reference: Reference, feeds: Feeds) -> list[Trial]:
 def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
     try:
         reference.run(feeds)
+    except SardonyxError:  # a module of ours, which says it better
+        raise
     except Exception as error:
         text = " ".join(str(error).split())[:300]
         raise InputError(

@@ -106,6 +106,11 @@ def _swap(module: nn.Module, activations: str, exclude: Collection[str]) -> nn.M
         if not name:
             return quantized.train(module.training)
         module.set_submodule(name, quantized.train(module.training))
+    for one in module.modules():
+        if isinstance(one, nn.TransformerEncoderLayer):
+            one.activation_relu_or_gelu = (
+                0  # no fast path, which would read the weights past the layers
+            )
     return module
 
 
