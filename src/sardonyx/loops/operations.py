@@ -1,7 +1,8 @@
 """What `Apply` may say: the operations of the language, with their types.
 
-A comparison and a test answer "bool"; every other operation answers the type of its operands. "over" is a division by
-a number that is known and ordinary: neither its reciprocal nor that of its reciprocal is subnormal or infinite.
+A comparison and a test answer "bool"; every other operation answers the type of its operands. "over" is a division of
+a finite number by one that is known and ordinary: neither its reciprocal nor that of its reciprocal nor the quotient is
+infinite, and none but the quotient is subnormal.
 """
 
 from __future__ import annotations
@@ -100,6 +101,11 @@ OPERATIONS: dict[str, Operation] = {
 _EXPONENT_MODES = frozenset(
     way + end for way in ("up", "down", "nearest") for end in ("", "_nosat")
 )
+_EXTRA_MODES: dict[tuple[Dtype, Dtype], tuple[str, ...]] = {
+    ("f64", "f32"): ("odd",),
+    ("f32", "i32"): ("near",),
+    ("i32", "f32"): ("small",),
+}
 _SAME_BITS: tuple[frozenset[Dtype], ...] = (
     frozenset({"f32", "i32", "u32"}),
     frozenset({"f64", "i64", "u64"}),
@@ -115,6 +121,9 @@ def cast_modes(source: Dtype, target: Dtype) -> frozenset[str]:
     odd: what is inexact ends in an odd bit, so that the next rounding is as if it were the only one
     nosat: what is too large becomes infinite or NaN, not the largest number
     up, down, nearest: how float8e8m0 rounds; it has no plain meaning
+    near: to the nearest integer, half to even, of a number of at most 2^22; of others, what the bits of its sum with
+        1.5 * 2^23 give
+    small: an integer of at most 2^22; of others, what the same bits give
     """
     if any({source, target} <= alike for alike in _SAME_BITS) and source != target:
         return _plain_modes(source, target) | {"bits"}
@@ -131,4 +140,4 @@ def _plain_modes(source: Dtype, target: Dtype) -> frozenset[str]:
     if target in NARROW:
         fits = source == "f32" or (source == "u32" and target in NARROW_INTEGERS)
         return frozenset({""} if fits else ())
-    return frozenset({"", "odd"} if (source, target) == ("f64", "f32") else {""})
+    return frozenset({"", *_EXTRA_MODES.get((source, target), ())})

@@ -239,6 +239,10 @@ WRAPPED_INTEGER: dict[str, Function] = {
 
 # Conversions
 
+# From here on, the last bit of a float32 stands for 1: adding it rounds to a whole number, which its bits show.
+_WHOLE = np.float32(1.5 * 2**23)
+_WHOLE_BITS = int(_WHOLE.view(np.int32))
+
 
 def conversion(source: Dtype, target: Dtype, mode: str = "") -> Function:
     """A value of one type as a value of another, by the table of docs/numerics.md and `cast_modes`."""
@@ -246,6 +250,11 @@ def conversion(source: Dtype, target: Dtype, mode: str = "") -> Function:
         return same_bits(NUMPY_TYPES[source], NUMPY_TYPES[target])
     if mode == "odd":
         return round_to_odd
+    if mode in ("near", "small"):
+        wrapped = _wrap("i32")
+        if mode == "near":
+            return lambda x: wrapped(int((x + _WHOLE).view(np.int32)) - _WHOLE_BITS)
+        return lambda n: np.int32(wrapped(int(n) + _WHOLE_BITS)).view(np.float32) - _WHOLE
     if source in NARROW:
         return lambda x: np.float32(float(x))
     if target in NARROW:

@@ -24,6 +24,7 @@ from sardonyx.backends.c.expressions import C_TYPES, render_expression
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.loops.nodes import (
     Array,
+    Cast,
     Dtype,
     Expr,
     Fail,
@@ -75,6 +76,7 @@ class KernelPrinter:
         self._depth = 1
         self._parallel = False
         self._arrays: set[str] = set()
+        self._dtypes = {buffer.name: buffer.dtype for buffer in kernel.buffers}
         for position, buffer in enumerate(kernel.buffers):
             self._names[buffer.name] = f"{buffer.role}{position}"
         for position, symbol in enumerate(kernel.symbols):
@@ -180,6 +182,9 @@ class KernelPrinter:
         reassociates = loop.kind == "vector" and _accumulates(loop)
         if reassociates:
             self._line("{ SX_REASSOCIATE")
+        if loop.kind == "vector" and not reassociates and self._rounds_to_bytes(loop):
+            self._loop_of_bytes(loop, "0", self._s(loop.extent))
+            return
         if loop.kind == "vector":
             self._line("SX_REGISTERS" if self._stays_in_registers(loop) else "SX_VECTOR")
         elif loop.kind == "unroll":
@@ -187,6 +192,30 @@ class KernelPrinter:
         self._for(loop, "0", self._s(loop.extent))
         if reassociates:
             self._line("}")
+
+    def _rounds_to_bytes(self, loop: For) -> bool:
+        """Whether all that it writes are bytes, and they are made of floats."""
+        found = list(statements(loop.body))
+        if any(isinstance(one, (For, While)) for one in found):
+            return False
+        stored = {self._dtypes.get(one.buffer) for one in found if isinstance(one, Store)}
+        rounded = any(
+            isinstance(part, Cast) and part.mode == "near"
+            for one in found
+            for part in expressions(one)
+        )
+        return rounded and stored <= {"i8", "u8"}
+
+    def _loop_of_bytes(self, loop: For, begin: str, end: str) -> None:
+        """Sixteen results at a time, a register of them; then eight, for the rest is often as many."""
+        number = self._counts.get("whole", 0)
+        self._counts["whole"] = number + 1
+        whole = f"whole{number}"
+        self._line(f"const int64_t {whole} = {begin} + ({end} - {begin}) / 16 * 16;")
+        self._line("SX_SIXTEEN")
+        self._for(loop, begin, whole)
+        self._line("SX_EIGHT")
+        self._for(loop, whole, end)
 
     def _for(self, loop: For, begin: str, end: str) -> None:
         var = self._bind(loop.var, "int64_t", "i")
@@ -223,9 +252,12 @@ class KernelPrinter:
         self._lines += self._arguments(_used(loop.body), "c->")
         for name in captured:
             self._line(f"const {self._types[name]} {self._names[name]} = c->{self._names[name]};")
-        if not any(isinstance(one, (For, While)) for one in statements(loop.body)):
-            self._line("SX_VECTOR")
-        self._for(loop, "begin", "end")
+        if self._rounds_to_bytes(loop):
+            self._loop_of_bytes(loop, "begin", "end")
+        else:
+            if not any(isinstance(one, (For, While)) for one in statements(loop.body)):
+                self._line("SX_VECTOR")
+            self._for(loop, "begin", "end")
         self._lines.append("}")
 
     # Names

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+import numpy as np
+
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
 from sardonyx.loops.index import divide, unflatten
-from sardonyx.loops.nodes import Dtype, Expr, apply, const
+from sardonyx.loops.nodes import Apply, Dtype, Expr, Var, apply, const
 from sardonyx.loops.operations import FLOAT8, FLOATS, INTEGERS, NARROW, SMALL_FLOATS
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import (
@@ -66,6 +68,39 @@ def saturated(b: Builder, quotient: Expr, zero: Expr | None, dtype: Dtype) -> Ex
     return cast(minimum(maximum(moved, low), high), dtype)
 
 
+def stepped(b: Builder, x: Expr, by: float, zero: int, dtype: Dtype) -> Expr:
+    """The same of x / by, where scale and zero point are known.
+
+    What is clipped is x, at the numbers nearest to the outermost steps: divided by the scale again, these round to those
+    steps, and rounding keeps the order of numbers. So the quotient is small.
+    """
+    low, high = (end - zero for end in RANGES[dtype])
+    given = b.let(x)
+    if low == 0 and _is_result(b, given):
+        inside = where(
+            given > 0.0, given, 0.0
+        )  # one instruction, for every NaN that arithmetic makes
+    else:
+        number = where(apply("isnan", given), 0.0, given)
+        inside = maximum(number, _nearest(low * by))
+    inside = b.let(minimum(inside, _nearest(high * by)))
+    steps = cast(apply("over", inside, const(by, "f32")), "i32", "near")
+    return cast(steps + zero if zero else steps, dtype)
+
+
+def _is_result(b: Builder, value: Expr) -> bool:
+    """Whether arithmetic made it, and not a load of what may be any bits."""
+    found: Expr | None = value
+    while isinstance(found, Var):
+        found = b.bound(found.name)
+    return isinstance(found, Apply) and found.op in ("add", "sub", "mul", "div")
+
+
+def _nearest(x: float) -> float:
+    """The float32 nearest to a number."""
+    return float(np.float32(x))
+
+
 def _spread(site: Site, index: int, position: Position) -> Expr:
     """The scale or zero point of an element: of the tensor, of its slice, or of its block."""
     shape, parameter = site.shape(0), site.shape(index)
@@ -108,11 +143,11 @@ def _quantize(site: Site, position: Position) -> Expr:
     x, scale = (
         computed(cast(v, kind)) for v in (site.read(0, position), _spread(site, 1, position))
     )
-    known = _known(site, 1)
-    if known is not None and kind == "f32" and 2.0**-60 < known < 2.0**60:
-        quotient = apply("over", x, const(known, "f32"))
-    else:
-        quotient = computed(cast(x / scale, kind))
+    by, offset = _known(site, 1), _known(site, 2) if call.has(2) else 0.0
+    plain = by is not None and kind == "f32" and 2.0**-60 < by < 2.0**60 and dtype in INTEGERS
+    if by is not None and offset is not None and plain:
+        return stepped(site.b, x, by, int(offset), dtype)
+    quotient = computed(cast(x / scale, kind))
     zero = _spread(site, 2, position) if call.has(2) else None
     if not narrow:
         return saturated(site.b, quotient, zero, dtype)
@@ -147,7 +182,8 @@ def _dequantize(site: Site, position: Position) -> Expr:
     centred = cast(site.read(0, position), exact)
     if site.call.has(2):
         centred = centred - cast(_spread(site, 2, position), exact)
-    return cast(centred, wide) * cast(computed(_spread(site, 1, position)), wide)
+    mode = "small" if exact == "i32" and wide == "f32" else ""
+    return cast(centred, wide, mode) * cast(computed(_spread(site, 1, position)), wide)
 
 
 def _dynamic_quantize(site: Site) -> None:

@@ -10,6 +10,9 @@
 #define SX_VECTOR _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 /* The same for long chains of arithmetic: four vectors at a time hide how long each step takes. */
 #define SX_INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
+/* So many results at a time: compilers count by the widest type, and bytes that are made of floats come four at a time. */
+#define SX_SIXTEEN _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) unroll(disable)")
+#define SX_EIGHT _Pragma("clang loop vectorize(assume_safety) vectorize_width(8) unroll(disable)")
 /* A short loop over an array on the stack: unrolled, so that the array need not be in memory at all. */
 #define SX_REGISTERS _Pragma("clang loop vectorize(assume_safety)")
 #define SX_UNROLL _Pragma("clang loop unroll(full)")
@@ -17,6 +20,8 @@
 #else
 #define SX_VECTOR _Pragma("GCC ivdep")
 #define SX_INTERLEAVED _Pragma("GCC ivdep")
+#define SX_SIXTEEN _Pragma("GCC ivdep")
+#define SX_EIGHT _Pragma("GCC ivdep")
 #define SX_REGISTERS _Pragma("GCC ivdep")
 #define SX_UNROLL _Pragma("GCC unroll 16")
 #define SX_REASSOCIATE
