@@ -216,7 +216,8 @@ def _tiles(settings: Environment, root: Path) -> str:
     """What is remembered of the trial; nothing is tried for it."""
     cpu, folder = host_cpu(root), _cache(settings)
     if not has_tiles(cpu):
-        return "none: precision fast is as float32, bfloat16 is for the weights of few rows"
+        halves = "computes in float16" if isa_of(cpu).half_arithmetic else "is for the weights of few rows"  # fmt: skip
+        return f"none: precision fast is as float32, bfloat16 {halves}"
     found = None
     if folder.exists and not folder.problem:
         try:

@@ -16,6 +16,7 @@ from math import prod
 from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.amx import AMX_PARTS, amx_pays, amx_variants
+from sardonyx.plan.halves import HALF_ARITHMETIC
 from sardonyx.plan.plan import BATCH, Choice, Matrix
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, substitute, symbols
@@ -68,7 +69,7 @@ def choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choi
 
 def _falls_short(target: Target, variants: Sequence[str]) -> str:
     """Says so where a lower precision was allowed, and no kernel makes use of it."""
-    lower = {*AMX_PARTS, *HALF_WEIGHTS}
+    lower = {*AMX_PARTS, *HALF_WEIGHTS, *HALF_ARITHMETIC}
     if target.precision in ("strict", "float32") or lower.intersection(variants):
         return ""
     return f", as float32: no kernel for {target.precision} here"

@@ -23,6 +23,7 @@ from sardonyx.plan.choice import (
     with_half_weights,
 )
 from sardonyx.plan.group import Group
+from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, with_halves
 from sardonyx.plan.plan import (
     BATCH,
     COLUMN,
@@ -65,8 +66,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     if target.panel(contraction.dtype, few=False) is None:
         return None
     choice = _choice(writer, target, a, b, contraction, 1 if merged else batch, rows)
-    tiles = choice.variant in AMX_PARTS
-    panel = AMX_PANEL if tiles else target.panel_of(choice.variant, contraction.dtype)
+    panel = _panel(target, choice.variant, contraction)
     packed, operand = _packed(writer, b, contraction, batch, panel, choice.variant)
     writer.b.reset()
     epilogue = row_epilogue(writer, group, contraction, merged)
@@ -88,6 +88,15 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         if matrix is not None:
             sizes += [matrix.offset, matrix.by_row, matrix.by_column]
     return writer.done(complete(kernel, tuple(sizes)))
+
+
+def _panel(target: Target, variant: str, contraction: Contraction) -> int:
+    """Columns of the packed operand's panels."""
+    if variant in AMX_PARTS:
+        return AMX_PANEL
+    if variant in HALF_ARITHMETIC:
+        return HALF_PANEL
+    return target.panel_of(variant, contraction.dtype)
 
 
 def _choice(
@@ -116,6 +125,7 @@ def _choice(
     if a.dtype == "f32" and _is_packed(writer, b, contraction):
         variants = with_amx(target, variants, rows, inner, columns)
         variants = with_half_weights(target, variants, rows)
+        variants = with_halves(target, variants, "gemm f16", rows, inner, columns)
     return choose(target, problem, variants)
 
 
@@ -195,6 +205,8 @@ def _packed(
             packing = Packing("tiles", (*plain, AMX_PARTS[variant]))
         elif variant in HALF_WEIGHTS:
             packing = Packing("panels-bf16", (*plain, panel))
+        elif variant in HALF_ARITHMETIC:
+            packing = Packing("panels-f16", (*plain, panel))
         buffer = writer.extra(PackedConstant(value, packing), b.dtype, "in")
         return writer.b.number_of(buffer), None
     copies = batch if BATCH in symbols(b.offset) else 1

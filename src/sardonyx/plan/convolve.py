@@ -31,6 +31,7 @@ from sardonyx.plan.choice import (
 )
 from sardonyx.plan.contract import complete
 from sardonyx.plan.group import Group
+from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, with_halves
 from sardonyx.plan.layout import channels_last
 from sardonyx.plan.plan import (
     BATCH,
@@ -117,6 +118,10 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
         return Packing("depthwise")
     if choice.variant in AMX_PARTS:
         return Packing("tile-filters", (AMX_PARTS[choice.variant],), case.widened)
+    if choice.variant == "winograd f16":
+        return Packing("winograd-f16", (HALF_PANEL,))
+    if choice.variant in HALF_ARITHMETIC:
+        return Packing("filters-f16", (case.window.groups, HALF_PANEL))
     panel = target.panel_of(choice.variant, case.summed)
     if choice.variant == "winograd":
         return Packing("winograd", (panel,), case.widened)
@@ -146,7 +151,18 @@ def _choice(
     if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
         inner = channels * math.prod(window.kernel)
         variants = with_amx(target, variants, product(counts), inner, filters)
+    if plain and case.held == case.stored == "f32":
+        variants = _in_halves(target, variants, window, case, counts)
     return choose(target, problem, variants)
+
+
+def _in_halves(
+    target: Target, variants: tuple[str, ...], window: Window, case: Case, counts: list[Size]
+) -> tuple[str, ...]:
+    """Other kernels, and those in float16 arithmetic."""
+    inner = case.channels // window.groups * math.prod(window.kernel)
+    rows, columns = product(counts), case.outputs // window.groups
+    return with_halves(target, variants, "direct f16", rows, inner, columns)
 
 
 def write_transposed(writer: Writer, group: Group, target: Target) -> Written | None:

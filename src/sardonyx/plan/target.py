@@ -42,6 +42,7 @@ class Target:
         timings: what was measured on this machine.
         precision: what was promised of it (docs/numerics.md): "strict" rules out kernels that compute otherwise.
         amx: whether products may go through AMX tiles.
+        half_arithmetic: whether vectors of float16 are multiplied as they are.
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
     """
 
@@ -55,6 +56,7 @@ class Target:
     timings: Timings = ()
     precision: str = "float32"
     amx: bool = False
+    half_arithmetic: bool = False
     unsigned_bytes: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:

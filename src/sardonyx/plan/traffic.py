@@ -8,6 +8,7 @@ from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
 from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS
 from sardonyx.plan.choice import HALF_WEIGHTS
+from sardonyx.plan.halves import HALF_ARITHMETIC, half_bytes
 from sardonyx.plan.plan import (
     BYTES,
     AttentionKernel,
@@ -23,6 +24,7 @@ from sardonyx.sizes import Size, ceil_div, product
 __all__ = ["Access", "accesses", "packed_constants"]
 
 WINOGRAD_POINTS = 16  # for every channel and filter
+WINOGRAD_CHANNELS = 128  # of a block, at most
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,15 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         if kernel.choice.variant in AMX_PARTS:
             return _tiles(kernel.choice.variant, kernel.columns, kernel.inner)
         elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner
+        if kernel.choice.variant in HALF_ARITHMETIC:
+            return half_bytes(kernel.columns, kernel.inner)
         if kernel.choice.variant in HALF_WEIGHTS:
             return elements * BYTES["bf16"]
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         if kernel.choice.variant in AMX_PARTS:
             return _tiles(kernel.choice.variant, kernel.filters, product(kernel.kernel) * kernel.channels)  # fmt: skip
+        if kernel.choice.variant in HALF_ARITHMETIC:
+            return _half_filters(kernel)
         elements = _filters(kernel, plan.constants[described.place.number])
     return None if elements is None else elements * BYTES[described.dtype]
 
@@ -109,6 +115,16 @@ def _tiles(variant: str, columns: Size, inner: Size) -> Size:
     """Bytes of weights for AMX tiles, filled up to whole ones."""
     elements = ceil_div(columns, AMX_PANEL) * AMX_PANEL * ceil_div(inner, AMX_DEPTH) * AMX_DEPTH
     return elements * AMX_PARTS[variant] * BYTES["bf16"]
+
+
+def _half_filters(kernel: ConvolutionKernel) -> Size:
+    """Bytes of filters in float16, with those for Winograd's algorithm in front where it is that."""
+    filters, inner = kernel.filters // kernel.groups, product(kernel.kernel) * kernel.channels // kernel.groups  # fmt: skip
+    plain = kernel.groups * half_bytes(filters, inner)
+    if kernel.choice.variant != "winograd f16":
+        return plain
+    heads = (ceil_div(kernel.channels, WINOGRAD_CHANNELS) - 1) * half_bytes(filters, 0)
+    return plain + WINOGRAD_POINTS * (half_bytes(filters, kernel.channels) + heads)
 
 
 def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.inspection import doctor
 from sardonyx.inspection.doctor import diagnose
 from sardonyx.options import VARIABLES, Environment, read_environment
@@ -232,10 +234,11 @@ def test_tiles_are_reported_and_not_tried(tmp_path: Path, monkeypatch: pytest.Mo
         return diagnose(environment=Environment(cache_dir=tmp_path)).native.tiles
 
     tmp_path.chmod(0o700)
-    assert (
-        tiles(there=False)
-        == "none: precision fast is as float32, bfloat16 is for the weights of few rows"
-    )
+    for halves, what in ((False, "is for the weights of few rows"), (True, "computes in float16")):
+        here = replace(NEON, half_arithmetic=halves)
+        monkeypatch.setattr(doctor, "isa_of", lambda _, isa=here: isa)
+        expected = f"none: precision fast is as float32, bfloat16 {what}"
+        assert tiles(there=False) == expected
     assert tiles(there=True) == "AMX, tried when the first model is compiled"
     good, bad = Verdict(True, "right"), Verdict(False, "amx6 ended its process by signal 4")
     assert tiles(there=True, verdict=good) == "AMX, used: right"

@@ -19,6 +19,8 @@ from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
+from sardonyx.backends.c.kernels.half import half_convolution, half_product
+from sardonyx.backends.c.kernels.halves import pack_half_filters, pack_half_points, pack_halves
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.packing import (
@@ -55,18 +57,15 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
     """A constant in the form that its kernel reads."""
     if packing.widened is not None:
         array = array.astype(NUMPY_TYPES[packing.widened])
-    if packing.name in ("panels", "panels-bf16", "tiles", "quads", "quad-sums"):
-        matrix, number = _matrix(array, packing.numbers), packing.numbers[5]
-        if packing.name.startswith("quad"):
-            return _bytes(packing.name, matrix, packing.numbers[6], number)
-        if packing.name == "tiles":
-            return pack_tiles(matrix, number)
-        if packing.name == "panels-bf16":
-            matrix = split_planes(matrix, 1)[0]
-        return pack_b(matrix, Tile(1, number))
+    if packing.name in ("panels", "panels-bf16", "panels-f16", "tiles", "quads", "quad-sums"):
+        return _pack_matrix(_matrix(array, packing.numbers), packing)
     if packing.name == "filters":
         groups, panel = packing.numbers
         return pack_conv(array, groups, Tile(1, panel))
+    if packing.name == "filters-f16":
+        return pack_half_filters(array, packing.numbers[0])
+    if packing.name == "winograd-f16":
+        return pack_half_points(array)
     if packing.name == "filter-quads":
         groups, panel, zero = packing.numbers
         return pack_conv_quads(signed_bytes(array, zero), groups, Tile(1, panel))
@@ -87,6 +86,20 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
         return pack_conv(turned, groups, Tile(1, panel))
     assert packing.name == "depthwise-transposed"
     return pack_depthwise(turned)
+
+
+def _pack_matrix(matrix: npt.NDArray[Any], packing: Packing) -> npt.NDArray[np.generic]:
+    """The operand of a product."""
+    number = packing.numbers[5]
+    if packing.name.startswith("quad"):
+        return _bytes(packing.name, matrix, packing.numbers[6], number)
+    if packing.name == "tiles":
+        return pack_tiles(matrix, number)
+    if packing.name == "panels-f16":
+        return pack_halves(matrix)
+    if packing.name == "panels-bf16":
+        matrix = split_planes(matrix, 1)[0]
+    return pack_b(matrix, Tile(1, number))
 
 
 def _matrix(array: npt.NDArray[Any], numbers: Sequence[int]) -> npt.NDArray[Any]:
@@ -181,6 +194,8 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
     )
     if kernel.choice.variant in PAIRS:
         return amx("contract", spec, "store_row", kernel.choice.variant)
+    if kernel.choice.variant == "gemm f16":
+        return half_product("contract", spec, "store_row", isa)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
     return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
 
@@ -233,6 +248,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     if kernel.choice.variant in PAIRS:
         tiled = _conv_spec(kernel, name_of)
         return amx_conv("contract", tiled, "store_row", kernel.choice.variant)
+    if kernel.choice.variant == "direct f16":
+        return half_convolution("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if kernel.dtype == "i32" and not kernel.depthwise:
         cut = cut_of(kernel.choice.variant, isa, "i32")
         flipped = (kernel.stored == "u8") != isa.unsigned_bytes

@@ -5,10 +5,11 @@
     gemv bf16   weights rounded to bfloat16, half as much to read; gemm bf16 likewise
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
+    gemm f16    in float16 arithmetic, summed up in float32; direct f16, winograd f16 likewise
     winograd    a convolution of fewer multiplications
     amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products
 
-Every one of them but these last two sums an element over k in the same order, so that the others give the same bits.
+Every one of them but these last three sums an element over k in the same order, so that the others give the same bits.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def target_of(isa: Isa) -> Target:
         NARROW,
         tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
         unsigned_bytes=isa.unsigned_bytes,
+        half_arithmetic=isa.half_arithmetic,
     )
 
 

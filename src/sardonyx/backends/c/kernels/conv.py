@@ -23,12 +23,12 @@ from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import (
     DEPTH,
+    PLAIN,
     TAPS,
     Extent,
+    Loops,
     Nest,
     choose_blocks,
-    launch,
-    nest_functions,
     segments_of_pieces,
 )
 from sardonyx.backends.c.kernels.tile import TileFamily
@@ -90,6 +90,7 @@ def conv(
     isa: Isa,
     tile: Tile | None = None,
     depth: int = DEPTH,
+    loops: Loops = PLAIN,
 ) -> str:
     """C text of the convolution as a static function.
 
@@ -101,15 +102,16 @@ def conv(
     Args:
         tile: instead of `tile_of(isa, …)`; the weights are packed in panels of its columns.
         depth: values of K in a block.
+        loops: other ones around the rows that it reads, with weights as they like them.
     """
     family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
     base = replace(base_nest(spec, family, epilogue), most=depth)
     nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
     family = nest.family
-    body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
+    body = "".join(f"    {line}\n" for line in loops.launch(nest).splitlines())
     return f"""\
 {_constants(spec, family, nest)}
-{nest_functions(nest)}
+{loops.functions(nest)}
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
     (void)scratch, (void)n;

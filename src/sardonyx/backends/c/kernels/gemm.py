@@ -17,12 +17,12 @@ from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import (
     DEPTH,
+    PLAIN,
     Blocks,
     Extent,
+    Loops,
     Nest,
     choose_blocks,
-    launch,
-    nest_functions,
 )
 from sardonyx.backends.c.kernels.packing import pack_function
 from sardonyx.backends.c.kernels.tile import PIECE, TileFamily
@@ -76,19 +76,25 @@ def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
 
 
 def product(
-    name: str, spec: GemmSpec, epilogue: str, isa: Isa, tile: Tile, depth: int = DEPTH
+    name: str,
+    spec: GemmSpec,
+    epilogue: str,
+    isa: Isa,
+    tile: Tile,
+    depth: int = DEPTH,
+    loops: Loops = PLAIN,
 ) -> str:
-    """The same for a tile of choice, and for blocks of so many values of K."""
+    """The same for a tile of choice, for blocks of so many values of K, and by other loops."""
     long = (isinstance(spec.k, str) or spec.k > PIECE) and spec.b.dtype != "i32"
     run = PIECE if long else 0
     family = TileFamily(name, isa, tile, spec.b.dtype, run=run, flipped=spec.a.flipped)
     nest = _nest(spec, family, epilogue, depth)
-    parts = [_readers(spec.a, family), nest_functions(nest)]
+    parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""
     if isinstance(spec.b, Operand):
         parts.append(_packing(spec, spec.b, family))
         pack = f"    {name}_pack(run, b, scratch, n);\n    b = scratch;\n"
-    body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
+    body = "".join(f"    {line}\n" for line in loops.launch(nest).splitlines())
     return f"""\
 {"".join(parts)}
 static void {name}(

@@ -35,6 +35,7 @@ class Isa:
         fma: whether a multiplication and an addition are one instruction with one rounding.
         by_lane: whether a multiplication may take one lane of a register for its operand.
         unsigned_bytes: whether products of bytes take the first factor without a sign (VNNI).
+        half_arithmetic: whether vectors of float16 are multiplied as they are, and `half_tile` is written for them.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Isa:
     fma: bool
     by_lane: bool = False
     unsigned_bytes: bool = False
+    half_arithmetic: bool = False
 
     def lanes_of(self, dtype: str) -> int:
         """Values of `dtype` in a vector register."""
@@ -58,7 +60,7 @@ PORTABLE = Isa("portable", lanes=4, registers=16, fma=False)
 def isa_of(cpu: Cpu) -> Isa:
     """The widest family that a CPU has."""
     if "neon" in cpu.features:
-        return NEON
+        return replace(NEON, half_arithmetic="fp16" in cpu.features)
     vnni = not cpu.features.isdisjoint({"avx512_vnni", "avx_vnni"})
     if "avx512f" in cpu.features:
         return replace(AVX512, unsigned_bytes=vnni)

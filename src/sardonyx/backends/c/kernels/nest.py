@@ -13,6 +13,7 @@ a height known beforehand needs two of the micro-kernels at most.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import lcm
 
@@ -166,7 +167,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const int64_t stride = {nest.segments} * depth * {tile.columns};
     const {value} *rows[{1 if nest.merged else blocks.segments}][{tile.rows}];
     __attribute__((aligned(64))) {value} acc[{sums}];
-{_indent(nest.locals, 4)}    (void)n;
+{indented(nest.locals, 4)}    (void)n;
     for (int64_t task = begin; task < end; task++) {{
         const int64_t row_block = task % job->row_blocks;
         const int64_t column_block = task / job->row_blocks % job->column_blocks;
@@ -189,7 +190,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     {value} *sums = {place};
-{_indent(nest.fill, 20)}{_indent(call, 20)}                    if (last)
+{indented(nest.fill, 20)}{indented(call, 20)}                    if (last)
                         for (int64_t r = 0; r < taken; r++)
                             {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
                 }}
@@ -224,5 +225,16 @@ else
 """
 
 
-def _indent(text: str, indent: int) -> str:
+@dataclass(frozen=True)
+class Loops:
+    """How a nest becomes C: `functions` for its tasks, `launch` for the statements that run them."""
+
+    functions: Callable[[Nest], str]
+    launch: Callable[[Nest], str]
+
+
+PLAIN = Loops(nest_functions, launch)
+
+
+def indented(text: str, indent: int) -> str:
     return "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in text.splitlines())

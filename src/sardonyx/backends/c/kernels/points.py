@@ -30,8 +30,8 @@ def channel_blocks(channels: int) -> tuple[int, ...]:
     return tuple(end - begin for begin, end in pairwise([*borders, channels]))
 
 
-def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
-    """W[OC, IC, 3, 3] as above, in one line. U is computed in float64 and rounded once."""
+def winograd_points(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+    """U of W[OC, IC, 3, 3] as [point, IC, OC], computed in float64 and rounded once."""
     outer, inner = weights.shape[:2]
     points = np.empty((POINTS, inner, outer), weights.dtype)
     # Weights that are not finite, or too large, spoil their points; the kernel takes the weights themselves then.
@@ -40,6 +40,12 @@ def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generi
             some = weights[first : first + _FILTERS].astype(np.float64)
             u = (_G @ some @ _G.T).reshape(-1, inner, POINTS).transpose(2, 1, 0)
             points[..., first : first + _FILTERS] = u
-    borders = np.cumsum([0, *channel_blocks(inner)])
+    return points
+
+
+def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
+    """W[OC, IC, 3, 3] as above, in one line."""
+    points = winograd_points(weights)
+    borders = np.cumsum([0, *channel_blocks(weights.shape[1])])
     parts = [pack_b(points[:, a:b], tile).reshape(-1) for a, b in pairwise(borders)]
     return np.concatenate([*parts, pack_conv(weights, 1, tile).reshape(-1)])

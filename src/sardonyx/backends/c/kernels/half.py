@@ -1,0 +1,178 @@
+"""Products and convolutions in float16 arithmetic: the rows of `gemm` and `conv`, the micro-kernel of `half_tile`.
+
+    task = (batch, block of columns, block of rows)
+        for every block of K
+            for every strip of up to eight rows
+                point rows[s][r] at what the strip reads, as `nest` does
+                pack them: [k][8], float16             on the stack
+                micro-kernel over the panels of the block
+                after the last block of K: scales of columns, and an epilogue for each row
+
+Rows are packed for every block of columns anew: blocks are wide, and there are no more than the caches and the threads
+need. Where runs of K end depends on the sizes alone, and scales are powers of two, each row's its own: an element has the
+same bits in any task, wherever its row lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sardonyx.backends.c.kernels.conv import ConvSpec, conv
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed, product
+from sardonyx.backends.c.kernels.half_tile import ROWS, half_call, half_tile_functions
+from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
+from sardonyx.backends.c.kernels.isa import Isa, Tile
+from sardonyx.backends.c.kernels.nest import (
+    SUPPORT,
+    Blocks,
+    Loops,
+    Nest,
+    choose_blocks,
+    indented,
+    row_counts,
+)
+
+__all__ = ["DEPTH", "half_convolution", "half_product"]
+
+DEPTH = 1024  # of K in a block: a strip and a panel share the first-level cache
+_BLOCK = 196608  # elements of B in a block: 384 KB of a second-level cache of 1 MB
+_COLUMNS = (64, 384)  # of a block, at least and at most
+_SUMS = 32768  # elements of C that wait on the stack for the next block of K
+_STRIPS = 32  # in a block of rows
+_TASK = 1 << 19  # multiplications worth a task of their own
+_TASKS = 6  # for every thread
+
+
+def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
+    """C text of a product as a static function, as `gemm.gemm`; B is packed by `halves.pack_halves`."""
+    assert isinstance(spec.b, Packed)
+    assert spec.a.dtype == spec.b.dtype == "f32"
+    return product(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _LOOPS)
+
+
+def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
+    """C text of a convolution, as `conv.conv`; the weights are packed by `halves.pack_half_filters`."""
+    assert spec.a == spec.b == "f32"
+    return conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _LOOPS)
+
+
+def _blocks(nest: Nest) -> Blocks:
+    usual = choose_blocks(nest)
+    columns = min(max(_BLOCK // (usual.segments * usual.depth), _COLUMNS[0]), _COLUMNS[1])
+    if isinstance(nest.width, int):
+        columns = min(columns, max(1, nest.width))
+    panels = -(-columns // COLUMNS)
+    strips = max(1, _SUMS // (ROWS * panels * COLUMNS)) if usual.in_parts else _STRIPS
+    return replace(usual, panels=panels, tiles=strips)
+
+
+def _functions(nest: Nest) -> str:
+    name, blocks = nest.family.name, _blocks(nest)
+    counts = row_counts(nest.height, ROWS)
+    pitch = blocks.panels * COLUMNS
+    sums = pitch * ROWS * (blocks.tiles if blocks.in_parts else 1)
+    place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
+    run = f"1, {'segments * kc'}" if nest.merged else "segments, kc"
+    weights = f"panel + {HEAD} + (s0 * depth + k0) * {COLUMNS}, stride, last_panel - first_panel"
+    multiply = half_call(
+        name,
+        counts,
+        "taken",
+        f"packed, scales, segments * kc, {weights}, sums, {pitch}, s0 == 0 && k0 == 0",
+    )
+    again = f"""\
+for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
+    const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
+    for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
+        const int64_t kc = sx_least(depth - k0, {blocks.depth});
+{indented(nest.fill, 8)}        {name}_plain(rows, {run}, taken, panel, {weights}, again, {pitch}, s0 == 0 && k0 == 0);
+    }}
+}}
+{name}_replace(taken, count, sums, {pitch}, again);
+"""
+    return f"""\
+{SUPPORT}
+{half_tile_functions(name, counts)}
+struct {name}_job {{
+    const struct env *env;
+    const void *a, *b;
+    const int64_t *n;
+    int64_t row_blocks, column_blocks;
+}};
+
+static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+    const int64_t height = {nest.height}, width = {nest.width}, depth = {nest.depth};
+    const int64_t tiles = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
+    const int64_t shortest = height / tiles, taller = height % tiles;
+    const int64_t stride = {nest.segments} * depth * {COLUMNS} + {HEAD};
+    const float *rows[{1 if nest.merged else blocks.segments}][{ROWS}];
+    __attribute__((aligned(64))) float acc[{sums}], again[{pitch * ROWS}], scales[{ROWS}];
+    __attribute__((aligned(64))) _Float16 packed[{blocks.segments * blocks.depth * ROWS}];
+{indented(nest.locals, 4)}    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t row_block = task % job->row_blocks;
+        const int64_t column_block = task / job->row_blocks % job->column_blocks;
+        const int64_t b = task / (job->row_blocks * job->column_blocks);
+        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
+        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
+        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
+        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
+        const int64_t column = first_panel * {COLUMNS};
+        const int64_t count = sx_least(width, last_panel * {COLUMNS}) - column;
+        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
+        const _Float16 *panel = (const _Float16 *)job->b + ({nest.panels_of}) + first_panel * stride;
+        (void)b, (void)top;
+        for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
+            const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
+            for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
+                const int64_t kc = sx_least(depth - k0, {blocks.depth});
+                const int32_t last = s0 + segments == {nest.segments} && k0 + kc == depth;
+                for (int64_t tile = first_tile; tile < last_tile; tile++) {{
+                    const int64_t m = tile * shortest + sx_least(tile, taller);
+                    const int64_t taken = shortest + (tile < taller);
+                    float *sums = {place};
+{indented(nest.fill, 20)}                    sx_half_strip(rows, {run}, taken, packed, scales);
+{indented(multiply, 20)}                    if (!last)
+                        continue;
+                    if (!{name}_finish(panel, stride, last_panel - first_panel, taken, sums, {pitch})) {{
+{indented(again, 24)}                    }}
+                    for (int64_t r = 0; r < taken; r++)
+                        {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
+                }}
+            }}
+        }}
+    }}
+}}
+"""
+
+
+def _launch(nest: Nest) -> str:
+    blocks, name = _blocks(nest), nest.family.name
+    return f"""\
+const int64_t height = {nest.height}, width = {nest.width}, batch = {nest.batch};
+const int64_t tiles = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
+const double work = (double)height * (double)width * (double)batch * (double)({nest.segments} * ({nest.depth}));
+const int64_t threads = run->threads > 1 ? run->threads : 1, most = {_TASKS} * threads;
+const int64_t wanted = work < {_TASK}.0 * (double)most ? (int64_t)(work / {_TASK}.0) : most;
+if (height <= 0 || width <= 0 || batch <= 0)
+    return;
+/* Rows first: every block of columns packs them again. As many tasks for each thread, as far as that goes. */
+job.row_blocks = sx_pieces(tiles, {blocks.tiles});
+job.column_blocks = sx_pieces(panels, {blocks.panels});
+if (job.row_blocks * job.column_blocks * batch < wanted)
+    job.row_blocks = sx_least(tiles, sx_pieces(wanted, job.column_blocks * batch));
+if (job.row_blocks * job.column_blocks * batch < wanted)
+    job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
+while (job.row_blocks * job.column_blocks * batch % threads != 0 && job.row_blocks < sx_least(tiles, most))
+    job.row_blocks++;
+const int64_t tasks = job.row_blocks * job.column_blocks * batch;
+if (tasks == 1)
+    {name}_blocks(&job, 0, 1);
+else
+    run->parallel(run, tasks, 1, {name}_blocks, &job);
+"""
+
+
+_LOOPS = Loops(_functions, _launch)

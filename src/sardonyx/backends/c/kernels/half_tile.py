@@ -1,0 +1,146 @@
+"""The micro-kernel of float16: a strip of up to eight rows times panels of sixteen columns, 32 registers full.
+
+    for every panel
+        for every run of K                          64 products
+            c[r][j] = 0                             float16
+            for k in the run
+                c[r][j] += a[k][r] * b[k][j]        eight columns an instruction
+            acc[r][j] += scale[r] * c[r][j]         float32
+
+Eleven bits hold a short sum well: a run is off by 2^-11 of its partial sums for every product, at random. A is
+packed by `sx_half_strip`, which scales rows that float16 could not hold; B by `halves.pack_halves`, whose scales are
+taken off in the end, by `<name>_finish`. Neither lets a run overflow, so that what is not finite in the end was not so in
+the beginning, or is too large for float32: `<name>_plain` computes it again, in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
+
+__all__ = ["ROWS", "half_call", "half_tile_functions"]
+
+ROWS = 8
+RUN = 64
+_LANES = 8
+_UNROLLED = 4
+
+
+def half_tile_functions(name: str, row_counts: Iterable[int]) -> str:
+    """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish` and `<name>_plain`."""
+    kernels = "\n".join(_rows_function(name, rows) for rows in sorted(set(row_counts)))
+    return f"""\
+#include "halves.h"
+{kernels}
+/* The scales of the columns; whether all sums are finite. `head` is where the first panel's scales lie. */
+static inline int32_t {name}_finish(
+    const _Float16 *head, int64_t stride, int64_t panels, int64_t taken, float *acc, int64_t pitch) {{
+    sx_f4 spoilt = {{0}};
+    for (int64_t panel = 0; panel < panels; panel++, head += stride, acc += {COLUMNS})
+        for (int64_t j = 0; j < {COLUMNS}; j += 4) {{
+            const sx_f4 scale = *(const sx_f4m *)((const float *)head + j);
+            for (int64_t r = 0; r < taken; r++) {{
+                sx_f4m *at = (sx_f4m *)(acc + r * pitch + j);
+                const sx_f4 sum = *at * scale;
+                spoilt += sum * 0;
+                *at = sum;
+            }}
+        }}
+    return spoilt[0] + spoilt[1] + spoilt[2] + spoilt[3] == 0;
+}}
+
+/* The same products in float32, one after the other, from the rows as they are; scales of columns included. */
+static __attribute__((noinline, cold)) void {name}_plain(
+    const float *const (*rows)[{ROWS}], int64_t segments, int64_t depth, int64_t taken, const _Float16 *head,
+    const _Float16 *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {{
+    for (int64_t panel = 0; panel < panels; panel++, head += stride, b += stride, acc += {COLUMNS})
+        for (int64_t r = 0; r < taken; r++) {{
+            const _Float16 *from = b;
+            for (int64_t j = 0; fresh && j < {COLUMNS}; j++)
+                acc[r * pitch + j] = 0;
+            for (int64_t s = 0; s < segments; s++)
+                for (int64_t k = 0; k < depth; k++, from += {COLUMNS})
+                    for (int64_t j = 0; j < {COLUMNS}; j++)
+                        acc[r * pitch + j] += rows[s][r][k] * ((float)from[j] * ((const float *)head)[j]);
+        }}
+}}
+
+/* Sums that are not finite, as they were computed again. */
+static __attribute__((noinline, cold)) void {name}_replace(
+    int64_t taken, int64_t count, float *acc, int64_t pitch, const float *again) {{
+    for (int64_t r = 0; r < taken; r++)
+        for (int64_t j = 0; j < count; j++)
+            if (acc[r * pitch + j] * 0 != 0)
+                acc[r * pitch + j] = again[r * pitch + j];
+}}
+"""
+
+
+def half_call(name: str, row_counts: Iterable[int], rows: str, arguments: str) -> str:
+    """C text that calls the function for `rows` rows, which is one of `row_counts`."""
+    cases = [f"case {n}: {name}_rows_{n}({arguments}); break;" for n in sorted(set(row_counts))]
+    return "\n".join([f"switch ({rows}) {{", *cases, "}"])
+
+
+def _rows_function(name: str, rows: int) -> str:
+    cells = [(r, v) for r in range(rows) for v in range(COLUMNS // _LANES)]
+    begin = [f"sx_h8 c{r}_{v} = {{0}};" for r, v in cells]
+
+    def step(k: int) -> list[str]:
+        lines = [f"const sx_h8 x = *(const sx_h8m *)(x0 + {k * ROWS});"]
+        lines += [
+            f"const sx_h8 y{v} = *(const sx_h8m *)(y + {k * COLUMNS + v * _LANES});" for v in (0, 1)
+        ]
+        lines += [f"sx_half_lane(c{r}_{v}, x, {r}, y{v});" for r, v in cells]
+        return ["{", *lines, "}"]
+
+    def store(added: str) -> list[str]:
+        lines = []
+        for r, v in cells:
+            at = f"acc + {r} * pitch + {v * _LANES}"
+            for half, part in enumerate(("low", "high")):
+                place = f"(sx_f4m *)({at} + {4 * half})"
+                value = f"sx_half_{part}(c{r}_{v}) * scales[{r}]"
+                lines.append(f"*{place} = {added.format(place)}{value};")
+        return lines
+
+    several = [line for k in range(_UNROLLED) for line in step(k)]
+    return f"""\
+/* {rows} rows: a is [depth][{ROWS}]; panels are `stride` values apart. */
+static __attribute__((noinline)) void {name}_rows_{rows}(
+    const _Float16 *a, const float *scales, int64_t depth, const _Float16 *b, int64_t stride, int64_t panels,
+    float *acc, int64_t pitch, int32_t fresh) {{
+    for (int64_t panel = 0; panel < panels; panel++, b += stride, acc += {COLUMNS}) {{
+        const _Float16 *x0 = a, *y = b;
+        int32_t first = fresh;
+        int64_t left = depth;
+        do {{
+            int64_t k = left < {RUN} ? left : {RUN};
+            left -= k;
+            {_lines(begin, 12)}
+            for (; k >= {_UNROLLED}; k -= {_UNROLLED}, x0 += {_UNROLLED * ROWS}, y += {_UNROLLED * COLUMNS}) {{
+                {_lines(several, 16)}
+            }}
+            for (; k > 0; k--, x0 += {ROWS}, y += {COLUMNS}) {{
+                {_lines(step(0), 16)}
+            }}
+            if (first) {{
+                {_lines(store(""), 16)}
+            }} else {{
+                {_lines(store("*{} + "), 16)}
+            }}
+            first = 0;
+            /* Sums kept in registers from run to run would push others out: compilers try to. */
+            __asm__ volatile("" : : : "memory");
+        }} while (left > 0);
+    }}
+}}
+"""
+
+
+def _lines(lines: Iterable[str], indent: int) -> str:
+    return ("\n" + " " * indent).join(lines)
+
+
+assert HEAD * 2 == COLUMNS * 4

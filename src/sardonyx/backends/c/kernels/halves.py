@@ -1,0 +1,69 @@
+"""Weights in float16, scaled so that nothing of them is lost: every column by a power of two.
+
+    W[k, n]  ->  packed[n / 16][ 16 scales of float32 | k ][n % 16]       the last panel is filled up with zeros
+
+A column's largest weight is in [0.5, 1) of its scale, so that float16 has its eleven bits wherever the column lies
+between 1e-38 and 1e38, and what is below 2^-14 of the largest is off by 2^-25 of it at most.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sardonyx.backends.c.kernels.isa import Tile
+from sardonyx.backends.c.kernels.packing import filter_matrices, pack_b
+from sardonyx.backends.c.kernels.points import channel_blocks, winograd_points
+
+__all__ = ["COLUMNS", "HEAD", "pack_half_filters", "pack_half_points", "pack_halves"]
+
+COLUMNS = 16  # of a panel: two vectors
+HEAD = 2 * COLUMNS  # what the scales of a panel take, in float16
+_LOWEST, _HIGHEST = -126, 127  # exponents of scales: normal floats, which no thread flushes
+_AT_ONCE = 64  # panels: more would take as much memory again as the weights
+
+
+def pack_halves(matrix: NDArray[np.generic]) -> NDArray[np.float16]:
+    """W[..., K, N] of any strides as panels, each in one line: [..., panels, HEAD + K · COLUMNS]."""
+    *batch, depth, width = matrix.shape
+    panels = -(-width // COLUMNS)
+    packed = np.empty((*batch, panels, HEAD + depth * COLUMNS), np.float16)
+    for first in range(0, panels, _AT_ONCE):
+        last = min(panels, first + _AT_ONCE)
+        columns = matrix[..., first * COLUMNS : last * COLUMNS].astype(np.float32)
+        exponents = _exponents(columns)
+        with np.errstate(invalid="ignore"):  # 0 · ∞ is none of them: scales are neither
+            columns *= np.ldexp(np.float32(1), -exponents)[..., None, :]
+        scales = np.ones((*batch, (last - first) * COLUMNS), np.float32)
+        scales[..., : columns.shape[-1]] = np.ldexp(np.float32(1), exponents)
+        some = packed[..., first:last, :]
+        some[..., :HEAD] = scales.view(np.float16).reshape(*batch, last - first, HEAD)
+        values = pack_b(columns.astype(np.float16), Tile(1, COLUMNS))
+        some[..., HEAD:] = values.reshape(*batch, last - first, -1)
+    return packed
+
+
+def _exponents(columns: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Of each column: 2 to it is above all of its finite weights."""
+    with np.errstate(invalid="ignore"):
+        largest = np.max(np.abs(columns), axis=-2, initial=0)
+        if not np.isfinite(largest).all():
+            finite = np.where(np.isfinite(columns), np.abs(columns), np.float32(0))
+            largest = np.max(finite, axis=-2, initial=0)
+    found: NDArray[np.int32] = np.clip(np.frexp(largest)[1], _LOWEST, _HIGHEST)
+    return found
+
+
+def pack_half_filters(weights: NDArray[np.generic], groups: int) -> NDArray[np.float16]:
+    """W[OC, IC/groups, kernel...] as panels of [groups, taps · IC/groups, OC/groups]."""
+    return pack_halves(filter_matrices(weights, groups))
+
+
+def pack_half_points(weights: NDArray[np.generic]) -> NDArray[np.float16]:
+    """W[OC, IC, 3, 3] for Winograd's algorithm: the points of each block of channels, then the weights themselves."""
+    points = winograd_points(weights)
+    borders = np.cumsum([0, *channel_blocks(weights.shape[1])])
+    parts = [pack_halves(points[:, a:b]).reshape(-1) for a, b in pairwise(borders)]
+    return np.concatenate([*parts, pack_half_filters(weights, 1).reshape(-1)])

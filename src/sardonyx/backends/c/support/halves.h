@@ -1,0 +1,127 @@
+/* Vectors of eight float16 in registers, on CPUs that multiply them: one strip of rows and one panel of columns.
+ *
+ *     sx_half_lane(sums, x, 2, y)     sums += lane 2 of x times every lane of y, rounded once
+ *     sx_half_low(x), sx_half_high(x) the first four, and the last, as float32
+ *     sx_half_strip(rows, …)          up to eight rows of float32 as packed[k][8], each scaled to what float16 holds
+ *
+ * Instructions are written out, so that no compiler's headers are needed, and all compilers take a lane as it is. */
+#ifndef SX_HALVES_H
+#define SX_HALVES_H
+
+#include "types.h"
+
+typedef _Float16 sx_h4 __attribute__((vector_size(8)));
+typedef _Float16 sx_h8 __attribute__((vector_size(16)));
+typedef _Float16 sx_h8m __attribute__((vector_size(16), aligned(2), may_alias));
+typedef int16_t sx_i16x8 __attribute__((vector_size(16)));
+typedef float sx_f4 __attribute__((vector_size(16)));
+typedef float sx_f4m __attribute__((vector_size(16), aligned(4), may_alias));
+
+#define sx_half_lane(sums, x, lane, y) \
+    __asm__("fmla %0.8h, %1.8h, %2.h[" #lane "]" : "+w"(sums) : "w"(y), "x"(x))
+
+static inline sx_f4 sx_half_low(sx_h8 x) {
+    sx_f4 wide;
+    __asm__("fcvtl %0.4s, %1.4h" : "=w"(wide) : "w"(x));
+    return wide;
+}
+
+static inline sx_f4 sx_half_high(sx_h8 x) {
+    sx_f4 wide;
+    __asm__("fcvtl2 %0.4s, %1.8h" : "=w"(wide) : "w"(x));
+    return wide;
+}
+
+/* Eight floats rounded. */
+static inline sx_h8 sx_half_load(const float *from) {
+    sx_h8 x;
+    __asm__("fcvtn %0.4h, %1.4s\n\tfcvtn2 %0.8h, %2.4s"
+            : "=&w"(x) : "w"(*(const sx_f4m *)from), "w"(*(const sx_f4m *)(from + 4)));
+    return x;
+}
+
+static inline sx_i16x8 sx_half_magnitude(sx_h8 x) { return (sx_i16x8)x & 0x7fff; }
+
+/* Of magnitudes, whose bits are in the order of their sizes; a NaN is the largest. */
+static inline sx_i16x8 sx_half_larger(sx_i16x8 a, sx_i16x8 b) {
+    __asm__("smax %0.8h, %0.8h, %1.8h" : "+w"(a) : "w"(b));
+    return a;
+}
+
+/* Eight rows of eight become eight columns. */
+static inline void sx_half_turn(sx_h8 x[8]) {
+    sx_h8 y[8];
+    for (int32_t i = 0; i < 4; i++) {
+        y[2 * i] = __builtin_shufflevector(x[i], x[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int32_t i = 0; i < 4; i++) {
+        x[2 * i] = __builtin_shufflevector(y[i], y[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        x[2 * i + 1] = __builtin_shufflevector(y[i], y[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int32_t i = 0; i < 4; i++) {
+        y[2 * i] = __builtin_shufflevector(x[i], x[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int32_t i = 0; i < 8; i++)
+        x[i] = y[i];
+}
+
+/* Powers of two that bring the largest finite number of a row into [1, 2), or below 4: what float16 holds of it then
+ * is as exact as it can be. What is not finite stays so. */
+static __attribute__((noinline, cold)) void sx_half_rescale(
+    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t r, _Float16 *packed, float *scale) {
+    uint32_t largest = 0;
+    for (int64_t s = 0; s < segments; s++)
+        for (int64_t k = 0; k < depth; k++) {
+            const uint32_t bits = sx_bits_f32(rows[s][r][k]) & 0x7fffffffu;
+            largest = bits > largest && bits < 0x7f800000u ? bits : largest;
+        }
+    uint32_t exponent = largest >> 23;
+    if (largest == 0)
+        return;
+    exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
+    *scale = sx_from_bits_f32(exponent << 23);
+    const float factor = sx_from_bits_f32((254 - exponent) << 23);
+    for (int64_t s = 0; s < segments; s++)
+        for (int64_t k = 0; k < depth; k++, packed += 8)
+            packed[r] = (_Float16)(rows[s][r][k] * factor);
+}
+
+/* Rows whose largest number is in [2^-5, 2^9] stay as they are: sums of 64 products with weights below 1 are below
+ * 2^15, and what is lost below 2^-25 is less than a millionth of the largest. */
+static inline void sx_half_strip(
+    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, _Float16 *packed, float *scales) {
+    sx_i16x8 largest = {0};
+    _Float16 *to = packed;
+    for (int64_t s = 0; s < segments; s++) {
+        const float *from[8];
+        for (int64_t r = 0; r < 8; r++)
+            from[r] = rows[s][r < taken ? r : 0];
+        int64_t k = 0;
+        for (; k + 8 <= depth; k += 8, to += 64) {
+            sx_h8 x[8];
+            for (int32_t r = 0; r < 8; r++)
+                x[r] = sx_half_load(from[r] + k);
+            sx_half_turn(x);
+            for (int32_t i = 0; i < 8; i++) {
+                largest = sx_half_larger(largest, sx_half_magnitude(x[i]));
+                *(sx_h8m *)(to + 8 * i) = x[i];
+            }
+        }
+        for (; k < depth; k++, to += 8) {
+            sx_h8 x;
+            for (int32_t r = 0; r < 8; r++)
+                x[r] = (_Float16)from[r][k];
+            largest = sx_half_larger(largest, sx_half_magnitude(x));
+            *(sx_h8m *)to = x;
+        }
+    }
+    for (int64_t r = 0; r < 8; r++)
+        scales[r] = 1.0f;
+    for (int64_t r = 0; r < taken; r++)
+        if ((largest[r] < 0x2800) | (largest[r] > 0x6000))
+            sx_half_rescale(rows, segments, depth, r, packed, scales + r);
+}
+
+#endif

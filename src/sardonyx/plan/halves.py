@@ -1,0 +1,38 @@
+"""Which kernels in float16 arithmetic may compute a contraction of float32, and whether a rule expects that to pay.
+
+They are for precision "bfloat16", whose numbers have eight bits where these have eleven. Weights are packed beforehand,
+rows as they are read: that costs about as much as some columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sardonyx.plan.target import Target
+from sardonyx.sizes import Size, ceil_div
+
+__all__ = ["HALF_ARITHMETIC", "HALF_PANEL", "half_bytes", "with_halves"]
+
+HALF_ARITHMETIC = ("gemm f16", "direct f16", "winograd f16")
+HALF_PANEL, HALF_HEAD = 16, 32  # columns of a panel, and what its scales take: elements of float16
+_LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 4, 16, 16
+
+
+def half_bytes(columns: Size, inner: Size) -> Size:
+    """Bytes of packed weights, their scales included."""
+    return ceil_div(columns, HALF_PANEL) * (HALF_PANEL * inner + HALF_HEAD) * 2
+
+
+def with_halves(
+    target: Target, plain: Sequence[str], name: str, rows: Size, inner: Size, columns: Size
+) -> tuple[str, ...]:
+    """Other kernels, and the one of this name: in front where a rule expects that it pays.
+
+    For operands of float32 alone, one of them packed beforehand.
+    """
+    if target.precision != "bfloat16" or not target.half_arithmetic:
+        return tuple(plain)
+    many = rows >= _LEAST_ROWS if isinstance(rows, int) else True
+    deep = isinstance(inner, int) and inner >= _LEAST_DEPTH
+    wide = isinstance(columns, int) and columns >= _LEAST_COLUMNS
+    return (name, *plain) if many and deep and wide else (*plain, name)

@@ -1,0 +1,267 @@
+"""Float16 arithmetic: sizes, layouts, partitions, errors, scales, special values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, Kernel, compile_kernel
+from numpy.typing import NDArray
+
+from sardonyx.backends.c.cpu import host_cpu
+from sardonyx.backends.c.kernels.conv import ConvSpec, Window
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
+from sardonyx.backends.c.kernels.half import half_convolution, half_product
+from sardonyx.backends.c.kernels.half_tile import RUN
+from sardonyx.backends.c.kernels.halves import (
+    COLUMNS,
+    HEAD,
+    pack_half_filters,
+    pack_halves,
+)
+from sardonyx.backends.c.kernels.isa import NEON
+
+Array = NDArray[np.float32]
+DYNAMIC = GemmSpec("n[0]", "n[1]", "n[2]", Operand("n[2]"), Packed())
+# The largest error, of the sum of the products' magnitudes: 2^-11 for each operand, and as much for every rounding of a run.
+LOST = (RUN + 2) * 2.0**-11
+USUAL = 2.0**-9  # what errors at random come to, of the root of the sum of squares
+
+compiled = pytest.mark.skipif("fp16" not in host_cpu().features, reason="no float16 arithmetic")
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
+    """For sizes that only a run knows."""
+    text = half_product("half", DYNAMIC, "store_row", NEON)
+    return compile_kernel("half", text, tmp_path_factory.mktemp("half"))
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
+
+
+def results(kernel: Kernel, shape: tuple[int, ...], a: Array, packed: NDArray[np.float16], sizes: tuple[int, ...] = ()) -> Array:  # fmt: skip
+    """The answer, the same to the bit in order, in reverse and on two threads."""
+    answers = []
+    kernel.start()
+    for order in (IN_ORDER, REVERSED, THREADED):
+        c = np.full(shape, np.nan, np.float32)
+        kernel.call(order, c, a, packed, None, sizes)
+        answers.append(c)
+    kernel.stop()
+    assert all(np.array_equal(answers[0].view(np.uint32), c.view(np.uint32)) for c in answers)
+    return answers[0]
+
+
+def product(kernel: Kernel, a: Array, b: Array) -> Array:
+    sizes = (a.shape[0], b.shape[1], a.shape[1])
+    return results(kernel, (a.shape[0], b.shape[1]), a, pack_halves(b), sizes)
+
+
+def check(c: Array, a: Array, b: Array) -> None:
+    """Within the bound everywhere, and as near as chance has it on the whole."""
+    exact_a, exact_b = a.astype(np.float64), b.astype(np.float64)
+    difference = np.abs(c - exact_a @ exact_b)
+    magnitudes = np.abs(exact_a) @ np.abs(exact_b)
+    assert (difference <= LOST * magnitudes).all()
+    usual = np.sqrt(np.square(exact_a) @ np.square(exact_b))
+    assert c.size < 64 or np.sqrt(np.mean(np.square(difference / usual))) <= USUAL
+
+
+def test_every_column_is_scaled_by_a_power_of_two() -> None:
+    columns = numbers(5, 18) * np.float32(10.0) ** np.linspace(-40, 36, 18, dtype=np.float32)
+    columns[:, 3] = 0
+    packed = pack_halves(columns)
+    assert packed.shape == (2, HEAD + 5 * COLUMNS)
+    scales = np.ascontiguousarray(packed[:, :HEAD]).view(np.float32).reshape(-1)[:18]
+    values = packed[:, HEAD:].reshape(2, 5, COLUMNS).transpose(1, 0, 2).reshape(5, -1)[:, :18]
+    assert (np.frexp(scales)[0] == 0.5).all()
+    assert (np.abs(values).max(axis=0) < 1).all()
+    assert not packed[1, HEAD:].reshape(5, COLUMNS)[:, 2:].any()
+    restored = values.astype(np.float64) * scales
+    largest = np.abs(columns).max(axis=0)
+    assert (np.abs(restored - columns) <= 2.0**-11 * np.abs(columns) + 2.0**-24 * largest).all()
+
+
+def test_weights_that_are_not_finite_stay_so_and_scale_nothing() -> None:
+    column = np.array([[3e30], [np.inf], [-1e30], [np.nan], [-np.inf]], np.float32)
+    values = pack_halves(column)[0, HEAD:].reshape(5, COLUMNS)[:, 0].astype(np.float32)
+    assert np.array_equal(np.isfinite(values), np.isfinite(column[:, 0]))
+    assert 0.5 <= values[0] < 1
+    assert values[1] == np.inf
+    assert values[4] == -np.inf
+
+
+@compiled
+def test_sizes_that_only_a_run_knows(kernel: Kernel) -> None:
+    for m in (1, 2, 5, 7, 8, 9, 31, 97):
+        for n in (1, 15, 16, 17, 33, 70):
+            for k in (1, 3, 8, 63, 64, 65, 130):
+                a, b = numbers(m, k), numbers(k, n)
+                check(product(kernel, a, b), a, b)
+
+
+@compiled
+def test_long_sums_in_several_blocks(kernel: Kernel) -> None:
+    a, b = numbers(37, 2500), numbers(2500, 200)
+    check(product(kernel, a, b), a, b)
+
+
+@compiled
+def test_empty_sizes_and_empty_sums(kernel: Kernel) -> None:
+    for m, n, k in ((0, 5, 3), (5, 0, 3), (0, 0, 0)):
+        nothing = np.zeros((m, k), np.float32)
+        assert results(kernel, (m, n), nothing, np.zeros(64, np.float16), (m, n, k)).size == 0
+    assert not product(kernel, np.zeros((5, 0), np.float32), np.zeros((0, 9), np.float32)).any()
+
+
+@compiled
+@pytest.mark.parametrize(("m", "n", "k"), [(8, 16, 64), (49, 160, 96), (70, 600, 40), (33, 40, 2100)])  # fmt: skip
+def test_static_sizes_give_the_bits_of_dynamic_ones(
+    m: int, n: int, k: int, kernel: Kernel, tmp_path: Path
+) -> None:
+    spec = GemmSpec(m, n, k, Operand(k), Packed())
+    static = compile_kernel("static_half", half_product("static_half", spec, "store_row", NEON), tmp_path)  # fmt: skip
+    a, b = numbers(m, k), numbers(k, n)
+    answer = results(static, (m, n), a, pack_halves(b))
+    check(answer, a, b)
+    if k <= 1024:  # longer sums are cut evenly, where they are known
+        assert np.array_equal(answer, product(kernel, a, b))
+
+
+@compiled
+def test_a_batch_and_a_transposed_left_operand(tmp_path: Path) -> None:
+    batch, m, n, k = 3, 21, 45, 70
+    spec = GemmSpec(m, n, k, Operand(1, m, f"b * {m * k}"), Packed(), batch)
+    turned = compile_kernel("turned", half_product("turned", spec, "store_row", NEON), tmp_path)
+    a, b = numbers(batch, k, m), numbers(k, n)
+    for one, rows in zip(results(turned, (batch, m, n), a, pack_halves(b)), a, strict=True):
+        check(one, np.ascontiguousarray(rows.T), b)
+
+
+@compiled
+def test_a_row_has_the_same_bits_wherever_it_lies_and_whatever_lies_beside_it(
+    kernel: Kernel,
+) -> None:
+    a, b = numbers(67, 520), numbers(520, 33)
+    whole = product(kernel, a, b)
+    for first in (1, 40, 66):
+        some = product(kernel, np.ascontiguousarray(a[first:]), b)
+        assert np.array_equal(some, whole[first:])
+    wild = a.copy()
+    wild[::3] *= 1e20
+    wild[1] = np.inf
+    kept = [row for row in range(67) if row % 3 and row != 1]
+    assert np.array_equal(product(kernel, wild, b)[kept], whole[kept])
+
+
+@compiled
+@pytest.mark.parametrize(("large", "small"), [(1, 1e-30), (1e30, 1), (1e30, 1e-30), (1e-30, 1e30), (1e15, 1e15), (1e4, 1)])  # fmt: skip
+def test_scales_far_from_one(large: float, small: float, kernel: Kernel) -> None:
+    a, b = numbers(19, 300) * np.float32(large), numbers(300, 40) * np.float32(small)
+    check(product(kernel, a, b), a, b)
+
+
+@compiled
+def test_rows_and_columns_of_every_size_beside_each_other(kernel: Kernel) -> None:
+    rows = np.float32(10.0) ** np.arange(-17, 18, dtype=np.float32)
+    a, b = numbers(35, 70) * rows[:, None], numbers(70, 35) * rows[::-1]
+    check(product(kernel, a, b), a, b)
+
+
+@compiled
+def test_numbers_at_the_borders_of_what_is_not_scaled(kernel: Kernel) -> None:
+    b = np.ones((RUN, 16), np.float32)
+    for size in (2.0**-5, 2.0**9, 2.0**-6, 2.0**10, 65504.0, 1e5, 1e-8, 1e36):
+        a = np.full((8, RUN), size, np.float32)
+        # Equal terms are rounded the same way, over and over: the worst that can happen to a run.
+        assert np.allclose(product(kernel, a, b), size * RUN, rtol=1e-2, atol=0)
+
+
+@compiled
+def test_rows_of_zeros_and_of_subnormal_numbers(kernel: Kernel) -> None:
+    a, b = numbers(9, 40), numbers(40, 16)
+    a[2] = 0
+    a[5] = np.float32(1e-45) * np.arange(40)
+    answer = product(kernel, a, b)
+    assert not answer[2].any()
+    expected = (a.astype(np.float64) @ b)[5]
+    assert np.abs(answer[5] - expected).max() <= 2.0**-140
+    assert answer[5].any()
+
+
+@compiled
+def test_what_is_not_finite_is_what_float32_gives(kernel: Kernel) -> None:
+    a, b = numbers(24, 100), numbers(100, 40)
+    a[3, 7], a[4, 99], a[9, 0], a[9, 50] = np.inf, np.nan, np.inf, -np.inf
+    a[12, 5], b[5, 20] = 0, np.inf
+    b[70, 33] = np.nan
+    with np.errstate(invalid="ignore"):
+        expected = a @ b
+    answer = product(kernel, a, b)
+    assert np.array_equal(np.isnan(answer), np.isnan(expected))
+    assert np.array_equal(np.isinf(answer), np.isinf(expected))
+    infinite = np.isinf(expected)
+    assert np.array_equal(answer[infinite], expected[infinite])
+    finite = np.isfinite(expected)
+    assert np.allclose(answer[finite], expected[finite], rtol=4e-2, atol=1.6e-2 * 40)
+
+
+@compiled
+def test_sums_too_large_for_float32_are_infinite_and_others_are_not(kernel: Kernel) -> None:
+    a, b = np.full((8, 4), 3e38, np.float32), np.full((4, 16), 0.25, np.float32)
+    assert np.allclose(product(kernel, a, b), 3e38, rtol=1e-3)
+    assert np.isposinf(product(kernel, a, np.ones((4, 16), np.float32))).all()
+
+
+def window(size: int, kernel: int, stride: int, pad: int, dilation: int = 1) -> Window:
+    out = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+    return Window((kernel,) * 2, (stride,) * 2, (dilation,) * 2, (pad,) * 2, (size,) * 2, (out,) * 2)  # fmt: skip
+
+
+def patches(x: Array, where: Window, groups: int) -> Array:
+    """Rows of the product: [images, groups, pixels, taps · channels]."""
+    images, channels = x.shape[0], x.shape[-1]
+    (kernel, _), (stride, _), (dilation, _) = where.kernel, where.strides, where.dilations
+    pad, out = where.pads_begin[0], where.output[0]
+    assert isinstance(out, int)
+    padded = np.pad(x, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    each = channels // groups
+    rows = np.empty((images, groups, out, out, kernel, kernel, each), np.float32)
+    for i in range(kernel):
+        for j in range(kernel):
+            top, left = i * dilation, j * dilation
+            some = padded[:, top : top + stride * out : stride, left : left + stride * out : stride][:, :out, :out]  # fmt: skip
+            split = some.reshape(images, out, out, groups, each)
+            rows[..., i, j, :] = np.moveaxis(split, 3, 1)
+    return rows.reshape(images, groups, out * out, -1)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "where"),
+    [
+        (64, 40, 1, window(9, 1, 1, 0)),
+        (36, 24, 1, window(11, 3, 2, 1)),
+        (3, 20, 1, window(23, 7, 2, 3)),
+        (48, 32, 2, window(8, 3, 1, 1)),
+        (20, 33, 1, window(10, 3, 1, 2, 2)),
+        (200, 16, 1, window(6, 3, 1, 1)),
+    ],
+)
+def test_convolutions(channels: int, filters: int, groups: int, where: Window, tmp_path: Path) -> None:  # fmt: skip
+    x = numbers(2, *(size for size in where.input if isinstance(size, int)), channels)
+    weights = numbers(filters, channels // groups, *where.kernel)
+    spec = ConvSpec(2, channels, filters, where, groups)
+    text = half_convolution("half_conv", spec, "store_row", NEON)
+    made = compile_kernel("half_conv", text, tmp_path)
+    rows = patches(x, where, groups)
+    answer = results(made, (2, rows.shape[2], filters), x, pack_half_filters(weights, groups))
+    columns = weights.reshape(groups, filters // groups, channels // groups, -1).transpose(0, 3, 2, 1)  # fmt: skip
+    for image in range(2):
+        for group in range(groups):
+            some = answer[image][:, group * filters // groups : (group + 1) * filters // groups]
+            b = columns[group].reshape(-1, filters // groups)
+            check(np.ascontiguousarray(some), rows[image, group], b)
