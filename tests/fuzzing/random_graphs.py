@@ -16,6 +16,7 @@ from tests.fuzzing import (
     pattern_steps,
     plain_steps,
     product_steps,
+    recurrent_steps,
     transformer_steps,
     view_steps,
 )
@@ -32,6 +33,7 @@ STEPS: tuple[Step, ...] = (
     *map(of_rank(4), transformer_steps.STEPS),
     *view_steps.STEPS,
     *control_steps.STEPS,
+    *recurrent_steps.STEPS,
 )
 
 

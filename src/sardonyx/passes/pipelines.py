@@ -45,10 +45,12 @@ from sardonyx.passes.rules import (
     recurrent,
     reshapes,
     rotary,
+    rows,
     scaled_products,
     slices,
     softmax,
     transposes,
+    unrolled,
 )
 from sardonyx.passes.rules.layout import turn_regions
 from sardonyx.passes.rules.side_by_side import put_side_by_side
@@ -104,17 +106,19 @@ _MERGE: tuple[Step, ...] = (
     Rules("transposes", transposes.RULES),
     Pass("turned-region", turn_regions),
     Rules("products", products.RULES),
-    Rules("recurrent", recurrent.RULES),
+    Rules("recurrent", (*unrolled.RULES, *recurrent.RULES)),
     Rules("activations", activations.RULES),
     Rules("normalisations", (*groups.RULES, *norms.RULES)),
     Rules("written-out", (*softmax.RULES, *powers.RULES, *einsum.RULES)),
     Rules("conditions", conditions.RULES),
     Rules("quantized", qdq.RULES),
-    Rules("parts", (*slices.RULES, *concats.RULES, *gathers.RULES)),
+    Rules("parts", (*slices.RULES, *concats.RULES, *rows.RULES, *gathers.RULES)),
     Rules("chains", (*chains.RULES, *scaled_products.RULES)),
 )
 
 _NEWER: tuple[Step, ...] = (
+    # Not in level 2, which knows no runtime: onnxruntime runs an RNN up to five times slower than its steps.
+    Rules("plain-recurrent", unrolled.PLAIN),
     Rules("rotary", rotary.RULES),
     Rules("attention", attention.RULES),
     Pass("side-by-side", put_side_by_side),

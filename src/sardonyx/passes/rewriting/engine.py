@@ -7,6 +7,7 @@ stopped after the first n rewrites is the beginning of the whole run, and the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -25,6 +26,7 @@ __all__ = ["Engine", "Listener"]
 Listener = Callable[
     [int, str, ir.Node], None
 ]  # a rewrite's number, its rule and its node, before it is done
+Pair: TypeAlias = "tuple[ir.Value, ir.Value | None]"  # what stood there, and what stands there then
 _KEPT_METADATA = ("pkg.torch.onnx.stack_trace", "pkg.torch.onnx.name_scopes", "namespace")
 
 
@@ -81,13 +83,13 @@ class Engine:
                 self.ledger.refuse(rule.name, node, outcome.reason)
             draft.discard()
             return False
-        values = [outcome] if isinstance(outcome, ir.Value) else list(outcome)
-        reason = self._objection(node, values)
+        pairs = _pairs(node, outcome)
+        reason = self._objection(pairs)
         if reason is not None:
             self.ledger.refuse(rule.name, node, reason)
             draft.discard()
             return False
-        return self.replace(rule.name, rule.about, node, values, draft)
+        return self._exchange(rule.name, rule.about, node, pairs, draft)
 
     def replace(
         self,
@@ -99,7 +101,13 @@ class Engine:
     ) -> bool:
         """Put values in the place of a node's outputs; whether that was done."""
         draft = Draft(self.work) if draft is None else draft
-        if self.is_spent or not self._moves(node, values):
+        return self._exchange(rule, about, node, _pairs(node, values), draft)
+
+    def _exchange(
+        self, rule: str, about: str, node: ir.Node, pairs: Sequence[Pair], draft: Draft
+    ) -> bool:
+        """Put values in the place of others, the new nodes before this one; whether that was done."""
+        if self.is_spent or not self._moves(pairs):
             draft.discard()
             return False
         if self._listener is not None:
@@ -111,11 +119,14 @@ class Engine:
         new = list(draft.nodes)
         _carry_over(node, new)
         graph.insert_before(node, new)
-        for old, other in zip(node.outputs, values, strict=False):
+        for old, other in pairs:
             if other is not None:
                 new += give_place(self.work, old, other)
         came = sum((bill_of(self.work, one) for one in new if one.graph is not None), Bill())
-        gone = self._drop([node, *draft.nodes])
+        makers = dict.fromkeys(old.producer() or node for old, _ in pairs)
+        gone = self._drop([node, *makers, *draft.nodes])
+        if any(maker is not node for maker in makers):
+            graph.sort()  # what other nodes made may be read before this node
         self.ledger.record(rule, about, gone, came)
         return True
 
@@ -188,16 +199,16 @@ class Engine:
             gone += removed
         return gone
 
-    def _moves(self, node: ir.Node, values: Sequence[ir.Value | None]) -> bool:
+    def _moves(self, pairs: Sequence[Pair]) -> bool:
         """Whether anything would change: an output that nothing reads needs no other value."""
         return any(
             value is not None and value is not old and (old.uses() or old.is_graph_output())
-            for old, value in zip(node.outputs, values, strict=False)
+            for old, value in pairs
         )
 
-    def _objection(self, node: ir.Node, values: Sequence[ir.Value | None]) -> str | None:
-        """Why these values cannot be the node's outputs: other types or shapes are never the same answer."""
-        for old, value in zip(node.outputs, values, strict=False):
+    def _objection(self, pairs: Sequence[Pair]) -> str | None:
+        """Why these values cannot stand there: other types or shapes are never the same answer."""
+        for old, value in pairs:
             if value is None:
                 if old.uses() or old.is_graph_output():
                     return f"its output {old.name!r} is read"
@@ -211,9 +222,18 @@ class Engine:
                 return f"the result would be {now} instead of {was}"
             if was.shape is not None and now.shape is None:
                 self.work.facts[value] = was
-        if any(value is None for value in values[len(node.outputs) :]):
-            return "there are more values than outputs"
         return None
+
+
+def _pairs(
+    node: ir.Node,
+    values: ir.Value | Sequence[ir.Value | None] | Mapping[ir.Value, ir.Value],
+) -> list[Pair]:
+    """Which value stands for which one."""
+    if isinstance(values, Mapping):
+        return list(values.items())
+    listed = [values] if isinstance(values, ir.Value) else values
+    return list(zip(node.outputs, listed, strict=False))
 
 
 def _differ(was: Facts, now: Facts) -> bool:

@@ -7,12 +7,13 @@
         return None if inner is None else inner.outputs[0]
 
 A rule answers None where it does not apply, a `Refusal` where its pattern is there but the rewrite would not be
-sound, and else the values that take the place of the node's outputs.
+sound, and else the values that take the place of the node's outputs; or of the outputs of several nodes, by value,
+where what they make comes from one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -61,7 +62,9 @@ EXACT = Bound()
 EQUAL = Bound(zeros=True)
 ROUNDED = Bound(8.0)  # the same sums and products, rounded at other places
 
-Outcome: TypeAlias = "ir.Value | Sequence[ir.Value | None] | Refusal | None"
+Outcome: TypeAlias = (
+    "ir.Value | Sequence[ir.Value | None] | Mapping[ir.Value, ir.Value] | Refusal | None"
+)
 RuleBody: TypeAlias = "Callable[[ir.Node, Draft], Outcome]"
 
 

@@ -13,6 +13,7 @@ IMAGE = "float[1, 2, 4, 4] x => float[P, Q, R, S] y"
 K = "float[2, 2, 1, 2] k = {1., -2., 3., 4., -1., 2., 3., 5.}"
 CHANNELS = "float[2] a = {1., -2.}, float[2] b = {3., 0.5}, float[2] v = {1., 2.}"
 W = "float[4, 2] w = {1., 2., -3., 4., 5., 6., -7., 8.}"
+GATES = "float[2, 4] w = {0.5, -1., 0.25, 1.5, 0.75, -0.5, 1., -0.25}, float[1, 4] r = {0.5, -0.25, 1., -1.}, float[4] v = {0.5, -0.5, 0.25, 1.}"
 NORM = "m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) s = Mul (d, d)"
 
 ROWS: Mapping[str, Row] = {
@@ -76,6 +77,41 @@ ROWS: Mapping[str, Row] = {
         "y = RNN <hidden_size = 1> (x, w, w, , , h)",
         "RNN",
         "float[1, 1, 1] w = {0.5}, float[1, 2, 1] h = {0., 0.}",
+    ),
+    "unrolled-lstm": Row(
+        "float[N, 2] a, float[N, 2] b, float[N, 1] h0, float[N, 1] c0 => float[N, 1] h1, float[N, 1] h2, float[N, 1] c2",
+        """g1 = Gemm (a, w, v) k1 = MatMul (h0, r) s1 = Add (g1, k1) i1, f1, n1, o1 = Split <axis = 1> (s1, ones)
+        si1 = Sigmoid (i1) sf1 = Sigmoid (f1) tn1 = Tanh (n1) so1 = Sigmoid (o1)
+        p1 = Mul (sf1, c0) q1 = Mul (tn1, si1) c1 = Add (q1, p1) t1 = Tanh (c1) h1 = Mul (t1, so1)
+        g2 = Gemm (b, w, v) k2 = MatMul (h1, r) s2 = Add (k2, g2) i2, f2, n2, o2 = Split <axis = 1> (s2, ones)
+        si2 = Sigmoid (i2) sf2 = Sigmoid (f2) tn2 = Tanh (n2) so2 = Sigmoid (o2)
+        p2 = Mul (sf2, c1) q2 = Mul (si2, tn2) c2 = Add (p2, q2) t2 = Tanh (c2) h2 = Mul (so2, t2)""",
+        "Unsqueeze Unsqueeze Concat Unsqueeze Unsqueeze LSTM Squeeze Gather Gather Squeeze",
+        f"{GATES}, int64[4] ones = {{1, 1, 1, 1}}",
+    ),
+    "unrolled-gru": Row(
+        "float[3, N, 2] x, float[N, 1] h0 => float[N, 1] y",
+        """a = Gather <axis = 0> (x, n0) b = Gather <axis = 0> (x, n1)
+        g1 = Gemm (a, u, w3) k1 = Gemm (h0, m, w3) ra1, za1, na1 = Split <axis = 1> (g1, ones)
+        rb1, zb1, nb1 = Split <axis = 1> (k1, ones) rs1 = Add (ra1, rb1) zs1 = Add (zb1, za1)
+        r1 = Sigmoid (rs1) z1 = Sigmoid (zs1) p1 = Mul (r1, nb1) s1 = Add (na1, p1) t1 = Tanh (s1)
+        d1 = Sub (h0, t1) e1 = Mul (d1, z1) h1 = Add (e1, t1)
+        g2 = Gemm (b, u, w3) k2 = Gemm (h1, m, w3) ra2, za2, na2 = Split <axis = 1> (g2, ones)
+        rb2, zb2, nb2 = Split <axis = 1> (k2, ones) rs2 = Add (ra2, rb2) zs2 = Add (zb2, za2)
+        r2 = Sigmoid (rs2) z2 = Sigmoid (zs2) p2 = Mul (r2, nb2) s2 = Add (na2, p2) t2 = Tanh (s2)
+        d2 = Sub (h1, t2) e2 = Mul (d2, z2) y = Add (e2, t2)""",
+        "Gather Unsqueeze GRU Squeeze",
+        """float[2, 3] u = {0.5, -1., 0.25, 1.5, 0.75, -0.5}, float[1, 3] m = {0.5, -0.25, 1.}, int64[3] ones = {1, 1, 1},
+        float[3] w3 = {0.125, -0.5, 0.25}, int64 n0 = {0}, int64 n1 = {1}""",
+    ),
+    "unrolled-rnn": Row(
+        "float[N, 2, 3] x, float[N, 2] h0 => float[N, 2] y",
+        """a = Gather <axis = 1> (x, n0) b = Gather <axis = 1> (x, n1)
+        g1 = Gemm (a, u, v) k1 = Gemm (h0, m, v) s1 = Add (g1, k1) h1 = Relu (s1)
+        g2 = Gemm (b, u, v) k2 = Gemm (h1, m, v) s2 = Add (g2, k2) y = Relu (s2)""",
+        "Transpose Unsqueeze RNN Squeeze",
+        """float[3, 2] u = {0.5, -1., 0.25, 1.5, 0.75, -0.5}, float[2, 2] m = {0.5, -0.25, 1., -1.},
+        float[2] v = {0.125, -0.5}, int64 n0 = {0}, int64 n1 = {1}""",
     ),
     # activations
     "hard-swish-written-out": Row(

@@ -107,6 +107,13 @@ ROWS: Mapping[str, Row] = {
         "Slice",
         CUTS,
     ),
+    "stack-of-rows": Row(
+        "float[2, N, 3] x => float[N, 2, 3] y",
+        """a = Gather <axis = 0> (x, i0) b = Gather <axis = 0> (x, i1)
+        c = Unsqueeze (a, one) d = Unsqueeze (b, one) y = Concat <axis = 1> (c, d)""",
+        "Transpose",
+        "int64 i0 = {0}, int64 i1 = {-1}, int64[1] one = {1}",
+    ),
     "part-of-shape": Row(
         "float[N, M, 4] x => int64[2] y", "s = Shape (x) y = Gather (s, i)", "Shape", "int64[2] i = {0, 1}"
     ),
