@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sardonyx.inspection.findings import Report
     from sardonyx.passes.shapes import Shapes
     from sardonyx.quantization.data import CalibrationData
+    from sardonyx.quantization.metrics import Metric
     from sardonyx.quantization.observers import Calibration
     from sardonyx.quantization.quantize import Quantized
     from sardonyx.runtime.chosen import Precision
@@ -327,6 +328,10 @@ def quantize(
     ranges: Mapping[str, tuple[float, float]] | None = None,
     dims: Mapping[str, int] | None = None,
     exclude: Iterable[str] = (),
+    max_drop: float | None = None,
+    metric: Metric | str | None = None,
+    labels: Iterable[Any] | None = None,
+    sensitivity: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> Quantized:
@@ -343,15 +348,23 @@ def quantize(
         ranges: instead of data, the range of every float input: it is calibrated on random numbers.
         dims: sizes of dynamic dimensions of such random inputs.
         exclude: names of nodes and operators that stay in float.
+        max_drop: by how much the metric may fall, as 0.01: nodes stay in float, as few as hold it.
+        metric: a function of something with a session's `run`, or the name of a task ("classification", "top-5") for
+            `labels`; by default 1 less what the outputs' cosine with the float model's is.
+        labels: the right classes, one array a batch of data.
+        sensitivity: measure every node by itself, for the report; `max_drop` does it anyway.
         progress: hears what is done, how far it is, and of how much where that is known.
     """
+    from sardonyx.quantization.goal import Goal
+    from sardonyx.quantization.metrics import read_metric
     from sardonyx.quantization.options import read_static
     from sardonyx.quantization.quantize import quantize_model
 
     options = read_static(activations, weights, per_channel, symmetric, calibration, percentile)
     model = load(source, limits=limits)
     found = _calibration_data(model, data, ranges, dims)
-    return quantize_model(model, options, found, exclude=tuple(exclude), progress=progress)
+    goal = Goal(max_drop, read_metric(metric, labels, found), sensitivity)
+    return quantize_model(model, options, found, goal, exclude=tuple(exclude), progress=progress)
 
 
 def _calibration_data(

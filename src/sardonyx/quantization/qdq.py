@@ -6,7 +6,9 @@ v ─ QuantizeLinear ─ DequantizeLinear ─┬─ Conv(·, DequantizeLinear(w)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -27,7 +29,7 @@ class Writer:
         pairs = [*zip(model.graph.inputs, graph.inputs, strict=True)]
         for node, twin in self._nodes.items():
             pairs.extend(zip(node.outputs, twin.outputs, strict=True))
-        self._values: Mapping[ir.Value, ir.Value] = dict(pairs)
+        self._values: dict[ir.Value, ir.Value] = dict(pairs)
         self._names = {v.name for v in (*self._values.values(), *graph.initializers.values())}
         self._constants: dict[tuple[object, ...], ir.Value] = {}
         self._first = next(iter(graph), None)
@@ -38,6 +40,18 @@ class Writer:
 
     def value(self, value: ir.Value) -> ir.Value:
         return self._values[value]
+
+    def call(
+        self, op: str, inputs: Sequence[ir.Value | None], name: str, **attributes: Any
+    ) -> ir.Node:
+        """A new node with one output, not yet in the graph."""
+        node = ir.Node("", op, inputs, ir.convenience.convert_attributes(attributes))
+        node.name = node.outputs[0].name = self.fresh(name)
+        return node
+
+    def replace(self, value: ir.Value, new: ir.Value) -> None:
+        """From now on, this is what the copy has for a value of the original."""
+        self._values[value] = new
 
     def pair(self, value: ir.Value, grid: Grid) -> ir.Value:
         """The value, quantized and dequantized."""
@@ -61,23 +75,49 @@ class Writer:
             graph.insert_before(self._first, [steps, back])
         return back.outputs[0]
 
-    def weights(self, name: str, array: Array, grid: Grid) -> ir.Value:
-        """Constant weights as steps of a grid, dequantized in the graph; the same for all who ask the same."""
+    def weights(self, name: str, steps: Array, grid: Grid) -> ir.Value:
+        """Constant steps of a grid, dequantized in the graph; the same for all who ask the same."""
         key = (name, grid.dtype, grid.axis, grid.block, grid.scale.tobytes())
         known = self._constants.get(key)
         if known is None:
-            steps = self.initializer(f"{name}.quantized", grid.quantize(array), grid.dtype)
-            scale, zero = self._parameters(name, grid)
-            back = self._call("DequantizeLinear", [steps, scale, zero], f"{name}.dequantized", grid)
-            back.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
-            back.outputs[0].shape = steps.shape
+            stored = self.initializer(f"{name}.quantized", steps, grid.dtype)
+            back = self._dequantize(stored, grid, name)
             assert self._first is not None
             self.model.graph.insert_before(self._first, [back])
             known = self._constants[key] = back.outputs[0]
         return known
 
+    def dequantize_result(self, twin: ir.Node, name: str, steps: Array, grid: Grid) -> None:
+        """Have a lookup read steps, and dequantize what it finds: its last axis is the table's."""
+        old = twin.outputs[0]
+        rank = None if old.shape is None else len(old.shape)
+        whole = replace(grid, axis=None if grid.axis is None else -1 if rank is None else rank - 1)
+        twin.replace_input_with(0, self.initializer(f"{name}.quantized", steps, grid.dtype))
+        back = self._dequantize(old, whole, name)
+        self.stand_in(old, back.outputs[0], [back])
+        old.type = ir.TensorType(grid.dtype)
+
+    def stand_in(self, old: ir.Value, new: ir.Value, nodes: Sequence[ir.Node]) -> None:
+        """Have all others read a value that these new nodes make of it, or beside it, under its name."""
+        new.type, new.shape = old.type, old.shape
+        producer = old.producer()
+        assert producer is not None
+        reading = [(n, i) for n in nodes for i, value in enumerate(n.inputs) if value is old]
+        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        for node, number in reading:
+            node.replace_input_with(number, old)
+        old.name, new.name = self.fresh(f"{old.name}.before"), old.name
+        self.model.graph.insert_after(producer, nodes)
+
+    def _dequantize(self, steps: ir.Value, grid: Grid, name: str) -> ir.Node:
+        scale, zero = self._parameters(name, grid)
+        back = self._call("DequantizeLinear", [steps, scale, zero], f"{name}.dequantized", grid)
+        back.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+        back.outputs[0].shape = steps.shape
+        return back
+
     def initializer(self, name: str, array: Array, dtype: ir.DataType | None = None) -> ir.Value:
-        tensor = ir.tensor(np.asarray(array, order="C"), dtype=dtype, name=self._fresh(name))
+        tensor = ir.tensor(np.asarray(array, order="C"), dtype=dtype, name=self.fresh(name))
         value = ir.Value(
             name=tensor.name,
             const_value=tensor,
@@ -106,11 +146,10 @@ class Writer:
             attributes["axis"] = grid.axis
         if grid.block:
             attributes["block_size"] = grid.block
-        node = ir.Node("", op, inputs, ir.convenience.convert_attributes(attributes))
-        node.name = node.outputs[0].name = self._fresh(name)
-        return node
+        return self.call(op, inputs, name, **attributes)
 
-    def _fresh(self, name: str) -> str:
+    def fresh(self, name: str) -> str:
+        """A name that nothing has yet."""
         found, number = name, 1
         while found in self._names:
             number += 1

@@ -1,13 +1,13 @@
-"""From a model to a smaller one: prepared, calibrated, written, measured.
+"""From a model to a smaller one: prepared, calibrated, mixed, written, measured.
 
-result = quantize_model(model, Static(), data)
+result = quantize_model(model, Static(), data, Goal(max_drop=0.01))
 result.model, result.report
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import onnx_ir as ir
@@ -20,14 +20,19 @@ from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.quantization.accuracy import measure
 from sardonyx.quantization.calibration import Progress
 from sardonyx.quantization.data import CalibrationData
+from sardonyx.quantization.goal import Decision, Goal, decide
 from sardonyx.quantization.options import Static
-from sardonyx.quantization.report import NodeReport, Report
-from sardonyx.quantization.static import calibrate, write
-from sardonyx.quantization.targets import Choice, find_targets
+from sardonyx.quantization.recipe import Recipe, write
+from sardonyx.quantization.report import Accuracy, NodeReport, Report
+from sardonyx.quantization.static import calibrate
+from sardonyx.quantization.targets import Choice, Target, find_targets
 from sardonyx.runtime.folding import fold_node
 from sardonyx.runtime.session import Session
 
 __all__ = ["Quantized", "quantize_model"]
+
+_MOST_REPAIRS = 8
+_RANDOM = "Calibrated on random numbers: ranges and accuracy are those of noise, not of your data."
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ def quantize_model(
     model: ir.Model,
     options: Static,
     data: CalibrationData,
+    goal: Goal,
     *,
     exclude: Sequence[str] = (),
     progress: Progress = lambda what, done, total: None,
@@ -49,32 +55,47 @@ def quantize_model(
     """Quantize what can be; the given model is as it was.
 
     Args:
+        goal: what the result has to hold, and what is measured of it.
         exclude: names of nodes and operators that stay as they are.
 
     Raises:
         InputError: no node can be quantized, or the data do not fit.
     """
     prepared, shapes = prepare(model, options.opset)
-    choice = find_targets(prepared, shapes, partial(_excluded, list(exclude)))
-    _check_excluded(prepared, exclude)
-    if not choice.targets:
-        raise InputError(
-            "the model has no node to quantize.",
-            hint="; ".join(f"{describe(k.node)}: {k.reason}" for k in choice.kept[:5])
-            or "Products, convolutions and tables of float32 are what can be.",
-        )
+    choice = _choose(prepared, shapes, exclude)
     recipe = calibrate(prepared, shapes, choice.targets, options, data, progress)
-    result = write(recipe, choice.targets)
-    accuracy = measure(partial(Session(result).run, None), data.sample, recipe.answers)
+    decision = decide(recipe, data, goal, progress)
+    result, decision, accuracy = _write_within(recipe, decision, data, goal)
     report = Report(
         f"static {options}",
-        _node_reports(prepared, choice, str(options)),
+        _node_reports(prepared, choice, decision, str(options)),
         bytes_of(model),
         bytes_of(result),
         accuracy,
-        _notes(data),
+        (_RANDOM,) * data.random,
     )
     return Quantized(result, report)
+
+
+def _write_within(
+    recipe: Recipe, decision: Decision, data: CalibrationData, goal: Goal
+) -> tuple[ir.Model, Decision, Accuracy | None]:
+    """The model that was decided on; where its own kernels round over the bound, another node goes back to float."""
+    for _ in range(_MOST_REPAIRS):
+        result = write(recipe, decision.targets)
+        session = Session(result)
+        accuracy = measure(partial(session.run, None), data.sample, recipe.answers)
+        if goal.metric is not None and accuracy is not None:
+            before = (
+                decision.metric
+                if decision.metric is not None
+                else goal.metric(Session(recipe.model))
+            )
+            accuracy = replace(accuracy, metric=(before, goal.metric(session)))
+        if goal.is_held(accuracy) or not decision.targets:
+            break
+        decision = decision.with_one_less()
+    return result, decision, accuracy
 
 
 def prepare(model: ir.Model, opset: int) -> tuple[ir.Model, Shapes]:
@@ -89,19 +110,7 @@ def bytes_of(model: ir.Model) -> int:
     return to_proto(model).ByteSize()
 
 
-def _notes(data: CalibrationData) -> tuple[str, ...]:
-    if not data.random:
-        return ()
-    return (
-        "Calibrated on random numbers: ranges and accuracy are those of noise, not of your data.",
-    )
-
-
-def _excluded(exclude: Sequence[str], node: ir.Node) -> str:
-    return "excluded" if node.name in exclude or node.op_type in exclude else ""
-
-
-def _check_excluded(model: ir.Model, exclude: Sequence[str]) -> None:
+def _choose(model: ir.Model, shapes: Shapes, exclude: Sequence[str]) -> Choice:
     known = {name for node in model.graph.all_nodes() for name in (node.name, node.op_type)}
     for name in exclude:
         if name not in known:
@@ -111,18 +120,40 @@ def _check_excluded(model: ir.Model, exclude: Sequence[str]) -> None:
                 hint="Names are those of the simplified model: `sardonyx simplify` writes it.",
             )
 
+    def reason(node: ir.Node) -> str:
+        return "excluded" if node.name in exclude or node.op_type in exclude else ""
 
-def _node_reports(model: ir.Model, choice: Choice, scheme: str) -> tuple[NodeReport, ...]:
+    choice = find_targets(model, shapes, reason)
+    if not choice.targets:
+        raise InputError(
+            "the model has no node to quantize.",
+            hint="; ".join(f"{describe(k.node)}: {k.reason}" for k in choice.kept[:5])
+            or "Products, convolutions and tables of float32 are what can be.",
+        )
+    return choice
+
+
+def _node_reports(
+    model: ir.Model, choice: Choice, decision: Decision, scheme: str
+) -> tuple[NodeReport, ...]:
     kept = {one.node: one.reason for one in choice.kept}
-    quantized = {target.node for target in choice.targets}
+    kept |= decision.kept
+    targets: Mapping[ir.Node, Target] = {target.node: target for target in choice.targets}
     found = []
     for node in model.graph.all_nodes():
-        if node in quantized:
-            found.append(NodeReport(describe(node), node.op_type, scheme, source=source_line(node)))
-        elif node in kept:
-            found.append(
-                NodeReport(
-                    describe(node), node.op_type, "float32", kept[node], source=source_line(node)
-                )
+        if node not in targets and node not in kept:
+            continue
+        reason = kept.get(node, "")
+        measured = decision.sensitivities.get(node)
+        found.append(
+            NodeReport(
+                describe(node),
+                node.op_type,
+                "float32" if reason else scheme,
+                reason,
+                None if measured is None else measured.sqnr,
+                None if measured is None else measured.change,
+                source_line(node),
             )
+        )
     return tuple(found)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
@@ -31,6 +32,7 @@ _PASSING = {
 # What stands between a convolution and the sum that it is part of.
 _ACTIVATIONS = frozenset({"Relu", "Clip", "LeakyRelu", "PRelu"})
 _MOST_STEPS = 4
+_SMALLEST_TABLE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,16 @@ def _sum(node: ir.Node, shapes: Shapes, known: Known) -> Target | None:
     return Target(node, tuple(range(len(node.inputs))))
 
 
+def _table(node: ir.Node, shapes: Shapes, known: Known) -> Target | str | None:
+    """Rows that are looked up by index, of a table that is worth it."""
+    table = constant_of(node.inputs[0])
+    if table is None or table.dtype != np.float32 or table.size < _SMALLEST_TABLE:
+        return None
+    if table.ndim != 2 or number_of(node, "axis") not in (0, -2):
+        return "it does not look up rows of a matrix"
+    return Target(node, (), (0, 1))
+
+
 def _pool(node: ir.Node, shapes: Shapes, known: Known) -> Target | None:
     source = node.inputs[0]
     if not _is_activation(source, shapes) or not _from_convolution(source, known):
@@ -161,6 +173,7 @@ _FINDERS: dict[str, Finder] = {
     "MatMul": _product,
     "Add": _sum,
     "AveragePool": _pool,
+    "Gather": _table,
     "GlobalAveragePool": _pool,
     "ReduceMean": _pool,
 }

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.unit.quantization.models import build, normal, residual_network
+
+import sardonyx as sx
+from sardonyx.errors import InputError
+from sardonyx.quantization.search import find_mix
+
+BATCHES = [{"x": normal(2, 3, 8, 8, seed=seed)} for seed in range(10, 13)]
+
+
+def outlier_network() -> tuple[object, list[dict[str, np.ndarray]]]:
+    """Two products; one input of the second is a hundred times larger than the others."""
+    weights = {"w": normal(8, 8, seed=1, scale=0.3), "v": normal(8, 4, seed=2)}
+    weights["v"][0] *= 1e-3
+    weights["w"][:, 0] *= 1e3
+    text = (
+        "g (float[n, 8] x) => (float[n, 4] y) { a = MatMul(x, w)  b = Relu(a)  y = MatMul(b, v) }"
+    )
+    return build(text, weights), [{"x": normal(16, 8, seed=seed)} for seed in range(3)]
+
+
+def test_the_most_sensitive_node_is_named_first() -> None:
+    model, data = outlier_network()
+    report = sx.quantize(model, data, sensitivity=True).report  # type: ignore[arg-type]
+    first, second = report.ranked
+    assert "→ y" in first.node
+    assert first.change is not None
+    assert second.change is not None
+    assert first.change > 10 * second.change
+    assert first.sqnr is not None
+    assert second.sqnr is not None
+    assert first.sqnr < second.sqnr
+
+
+def test_max_drop_keeps_what_it_must_and_says_why() -> None:
+    model, data = outlier_network()
+    plain = sx.quantize(model, data).report  # type: ignore[arg-type]
+    assert plain.accuracy is not None
+    assert plain.accuracy.cosine < 0.999
+    result = sx.quantize(model, data, max_drop=1e-3)  # type: ignore[arg-type]
+    (kept,) = result.report.kept
+    assert "→ y" in kept.node
+    assert "max_drop" in kept.reason
+    assert result.report.accuracy is not None
+    assert result.report.accuracy.cosine >= 0.999
+    assert sum(node.op_type == "QuantizeLinear" for node in result.model.graph) == 1
+
+
+def test_labels_and_a_task_are_a_metric() -> None:
+    model = residual_network()
+    labels = [sx.Session(model).run(None, batch)[0].argmax(axis=1) for batch in BATCHES]
+    report = sx.quantize(model, BATCHES, max_drop=0.0, labels=labels).report
+    assert report.accuracy is not None
+    assert report.accuracy.metric == (1.0, 1.0)
+
+
+def test_a_metric_of_ones_own_decides() -> None:
+    model = residual_network()
+
+    def nothing_may_change(session: object) -> float:
+        (found,) = session.run(["y"], BATCHES[0])  # type: ignore[attr-defined]
+        return float(np.array_equal(found, truth))
+
+    (truth,) = sx.Session(model).run(None, BATCHES[0])
+    report = sx.quantize(model, BATCHES, max_drop=0.5, metric=nothing_may_change).report
+    assert len(report.kept) == len(report.nodes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_drop": -1.0}, "max_drop"),
+        ({"metric": "classification"}, "labels"),
+        ({"metric": "beauty"}, "beauty"),
+        ({"labels": [[1, 2]], "max_drop": 0.1}, "labels for 1 batches"),
+        ({"labels": [[1]] * 3, "max_drop": 0.1}, "1 labels for 2 answers"),
+    ],
+)
+def test_goals_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        sx.quantize(residual_network(), BATCHES, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("needed", [(), (3,), (0, 4), (1, 2, 5), tuple(range(6))])
+def test_the_search_keeps_only_what_the_bound_needs(needed: tuple[int, ...]) -> None:
+    mix = find_mix(
+        lambda flags: not flags[list(needed)].any(),
+        ranking=[4, 2, 0, 5, 1, 3],
+        costs=[1.0] * 6,
+        progress=lambda what, done, total: None,
+    )
+    assert {int(number) for number in np.flatnonzero(~mix)} == set(needed)
