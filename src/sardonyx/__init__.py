@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sardonyx.api import inspect as inspect
     from sardonyx.api import optimize as optimize
     from sardonyx.api import prepare_qat as prepare_qat
+    from sardonyx.api import prune as prune
     from sardonyx.api import quantize as quantize
     from sardonyx.api import simplify as simplify
     from sardonyx.errors import SardonyxError as SardonyxError
@@ -64,6 +65,7 @@ _HOME = {
     "operator": "sardonyx.ops.custom",
     "optimize": "sardonyx.api",
     "prepare_qat": "sardonyx.api",
+    "prune": "sardonyx.api",
     "quantize": "sardonyx.api",
     "save": "sardonyx.model.save",
     "simplify": "sardonyx.api",
@@ -97,6 +99,7 @@ __all__ = [
     "operator",
     "optimize",
     "prepare_qat",
+    "prune",
     "quantize",
     "save",
     "simplify",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
     from sardonyx.passes.shapes import Shapes
+    from sardonyx.pruning.prune import Metric, Pruned
     from sardonyx.quantization.data import CalibrationData
     from sardonyx.quantization.metrics import Metric
     from sardonyx.quantization.observers import Calibration
@@ -53,6 +54,7 @@ __all__ = [
     "plan_text",
     "prepare_qat",
     "profile",
+    "prune",
     "quantize",
     "simplify",
 ]
@@ -511,3 +513,43 @@ def freeze_qat(module: Any) -> Any:
     from sardonyx.conversion.torch.qat.prepare import freeze_qat as freeze
 
     return freeze(module)
+
+
+def prune(
+    source: Source,
+    data: Any = None,
+    *,
+    method: str = "channels",
+    share: float = 0.5,
+    pattern: tuple[int, int] = (2, 4),
+    multiple: int = 8,
+    exclude: Iterable[str] = (),
+    max_drop: float | None = None,
+    metric: Metric | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    tell: Callable[[str], None] = lambda what: None,
+) -> Pruned:
+    """The model with less in it, as standard ONNX: `result.model`, `result.report`.
+
+    Args:
+        data: inputs to measure the loss on, as of `quantize`; only the first batches are used.
+        method: "channels" takes whole channels out, through additions and concatenations too, and is less work on any
+            runtime; "magnitude" makes the smallest weights zero; "pattern" does so in every few weights of a row;
+            "low-rank" writes large matrices as products of two thin ones.
+        share: that goes: of every layer's channels, weights or multiply-adds.
+        pattern: how many of how many weights are kept.
+        multiple: channels that are left are a multiple of this, for vectors are.
+        exclude: names of nodes and operators that stay as they are.
+        max_drop: the most that may be lost of `metric`, or of the outputs' cosine; the largest share that holds it is taken.
+        metric: `metric(run)` says how good a model is, where `run(feeds)` gives its outputs; higher is better.
+        tell: hears what is being done.
+
+    Raises:
+        InputError: nothing in it can be pruned, or no share holds the bound.
+    """
+    from sardonyx.pruning.prune import Plan, prune_model
+
+    plan = Plan(method, share, *pattern, multiple, tuple(exclude))
+    model = load(source, limits=limits)
+    sample = [] if data is None else _calibration_data(model, data, None, None).sample
+    return prune_model(model, plan, sample, metric=metric, max_drop=max_drop, tell=tell)

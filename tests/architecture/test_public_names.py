@@ -34,6 +34,7 @@ PUBLIC = {
     "operator",
     "optimize",
     "prepare_qat",
+    "prune",
     "quantize",
     "save",
     "simplify",

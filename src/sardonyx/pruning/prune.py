@@ -228,5 +228,5 @@ def _work(model: ir.Model) -> Size:
     for node in model.graph:
         inputs = [None if value is None else shapes.of(value) for value in node.inputs]
         cost = cost_of(node, inputs, [shapes.of(value) for value in node.outputs], version)
-        total = total + (cost.macs or 0)
+        total = total if cost.macs is None else total + cost.macs
     return total
