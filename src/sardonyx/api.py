@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
     from sardonyx.passes.shapes import Shapes
-    from sardonyx.pruning.prune import Metric, Pruned
+    from sardonyx.pruning.prune import Pruned
     from sardonyx.quantization.data import CalibrationData
     from sardonyx.quantization.metrics import Metric
     from sardonyx.quantization.observers import Calibration
@@ -541,7 +541,7 @@ def prune(
         multiple: channels that are left are a multiple of this, for vectors are.
         exclude: names of nodes and operators that stay as they are.
         max_drop: the most that may be lost of `metric`, or of the outputs' cosine; the largest share that holds it is taken.
-        metric: `metric(run)` says how good a model is, where `run(feeds)` gives its outputs; higher is better.
+        metric: `metric(session)` says how good a model is; higher is better.
         tell: hears what is being done.
 
     Raises:

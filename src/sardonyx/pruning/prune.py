@@ -8,7 +8,6 @@ from functools import partial
 
 import onnx_ir as ir
 
-from sardonyx.backends.values import Value
 from sardonyx.errors import InputError
 from sardonyx.model.save import to_proto
 from sardonyx.ops.bill import cost_of
@@ -20,6 +19,7 @@ from sardonyx.pruning.tracing import trace
 from sardonyx.pruning.weights import factorize, zero_pattern, zero_smallest
 from sardonyx.quantization.accuracy import measure
 from sardonyx.quantization.data import Feeds
+from sardonyx.quantization.metrics import Metric
 from sardonyx.quantization.report import Accuracy
 from sardonyx.runtime.folding import fold_node
 from sardonyx.runtime.session import Session
@@ -36,8 +36,6 @@ _COUNTED = {
 }
 _STEPS = 6  # of halving, towards the largest share that holds the bound
 _ZEROS = "Zeros are stored like other numbers: the file gets smaller when it is compressed, and no faster by itself."
-
-Metric = Callable[[Callable[[Feeds], Sequence[Value]]], float]
 
 
 @dataclass(frozen=True)
@@ -108,17 +106,17 @@ def prune_model(
         InputError: nothing can be pruned, or not even a little holds `max_drop`.
     """
     prepared = optimize(model, Settings(2), evaluate=fold_node).model
-    run = partial(Session(prepared).run, None)
-    truth = [run(feeds) for feeds in sample]
-    before = None if metric is None else metric(run)
+    whole = Session(prepared)
+    truth = [whole.run(None, feeds) for feeds in sample]
+    before = None if metric is None else metric(whole)
 
     def attempt(share: float) -> tuple[ir.Model, list[LayerReport], Accuracy | None]:
         tell(f"pruning {share:.0%}")
         cut, layers = _cut(prepared, plan, share)
-        again = partial(Session(cut).run, None)
-        accuracy = measure(again, sample, truth) if sample else None
+        session = Session(cut)
+        accuracy = measure(partial(session.run, None), sample, truth) if sample else None
         if metric is not None and before is not None:
-            after = metric(again)
+            after = metric(session)
             accuracy = Accuracy(
                 len(sample),
                 accuracy.cosine if accuracy else 1.0,

@@ -147,7 +147,7 @@ def _captured(node: ir.Node) -> list[ir.Value]:
         if attribute.type == ir.AttributeType.GRAPH:
             for inner in ir.traversal.RecursiveGraphIterator(attribute.as_graph()):
                 found += [value for value in inner.inputs if value is not None]
-            found += attribute.as_graph().outputs
+            found.extend(attribute.as_graph().outputs)
     return found
 
 

@@ -134,6 +134,21 @@ def test_excluded_layers_stay(words: Any) -> None:
         sx.prune(words[0], exclude=["MatMul", "Gemm"])
 
 
+def test_channels_that_a_branch_reads_stay() -> None:
+    class Choosing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 16)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.layer(x)
+            return torch.cond(x.sum() > 0, lambda v: v * 2, lambda v: v - 1, (y,))
+
+    model = exported(Choosing(), torch.randn(2, 8))
+    with pytest.raises(InputError, match=r"nothing to prune.*If .* needs them as they are"):
+        sx.prune(model)
+
+
 def test_tied_weights_stay() -> None:
     class Tied(nn.Module):
         def __init__(self) -> None:
@@ -192,8 +207,8 @@ def test_a_bound_on_the_loss_is_held(words: Any) -> None:
     assert 1 - free.report.accuracy.cosine > 0.005 >= 1 - held.report.accuracy.cosine
     assert 0 < held.report.share < 0.9
 
-    def metric(run: Any) -> float:
-        return float(np.mean(np.sign(run({"x": x})[0]) == np.sign(truth)))
+    def metric(session: Any) -> float:
+        return float(np.mean(np.sign(session.run(None, {"x": x})[0]) == np.sign(truth)))
 
     truth = sx.Session(model).run(None, {"x": x})[0]
     judged = sx.prune(model, share=0.9, multiple=1, max_drop=0.05, metric=metric).report.accuracy
