@@ -94,11 +94,11 @@ def clip_of_clip(node: ir.Node, draft: Draft) -> Outcome:
         return Refusal("the limits are not constants")
     low, high = first
     # min(max(x, low), high), then the outer two: limits of the inner one are themselves clipped.
-    merged = tuple(min(max(limit, outer[0]), outer[1]) for limit in (low, high))
+    merged = tuple(_clipped(limit, *outer) for limit in (low, high))
     dtype = draft.dtype(node.outputs[0])
     if dtype is None or merged[0] > merged[1] or outer[0] > outer[1] or low > high:
         return None
-    if dtype in DISCRETE:
+    if dtype in DISCRETE or merged[0] == math.inf or merged[1] == -math.inf:
         return None
     ends = [None if math.isinf(limit) else limit for limit in merged]
     if draft.opset < 11:
@@ -107,6 +107,15 @@ def clip_of_clip(node: ir.Node, draft: Draft) -> Outcome:
         None if v is None else draft.tensor(np.array(v, dtype=dtype.numpy()), dtype) for v in ends
     ]
     return draft.call("Clip", inner.inputs[0], *given)
+
+
+def _clipped(number: float, low: float, high: float) -> float:
+    """As Clip has it: +0 is above -0, which Python's own max and min do not know."""
+    return min(max(number, low, key=_order), high, key=_order)
+
+
+def _order(number: float) -> tuple[float, float]:
+    return number, math.copysign(1.0, number)
 
 
 def _limits(node: ir.Node, draft: Draft) -> tuple[float, float] | None:
@@ -242,12 +251,16 @@ def limit_by_constant(node: ir.Node, draft: Draft) -> Outcome:
     inner = draft.made_by(value, "Max", "Min", "Relu", "Clip")
     first = None if inner is None else _between(inner, draft)
     if inner is None or first is None or inner.op_type == node.op_type:
-        return draft.call("Relu", value) if node.op_type == "Max" and number == 0 else None
+        if node.op_type == "Min" or number != 0:
+            return None
+        if math.copysign(1.0, number) < 0:
+            return Refusal("Max(-0, -0) is -0, and Relu(-0) is +0")
+        return draft.call("Relu", value)
     if not draft.is_only_use(inner.outputs[0]):
         return Refusal("another node reads the value between the two")
     source, low, high = first
     own = (number, math.inf) if node.op_type == "Max" else (-math.inf, number)
-    low, high = (min(max(limit, own[0]), own[1]) for limit in (low, high))
+    low, high = (_clipped(limit, *own) for limit in (low, high))
     if low > high or draft.shape(source) != draft.shape(node.outputs[0]):
         return None
     ends = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from sardonyx.backends.reference.corrections.accumulation import accumulator
 from sardonyx.backends.reference.corrections.arithmetic import divide, raise_to
+from sardonyx.backends.reference.corrections.pointwise import larger, smaller
 from sardonyx.backends.reference.corrections.table import corrects
 from sardonyx.backends.reference.operator import Call
 from sardonyx.backends.reference.values import Array
@@ -64,7 +65,8 @@ def aligned(call: Call, a: Array, b: Array) -> Array:
 @corrects("Clip", until=6, reason="bounds are attributes, and opset 1 has no default for them")
 def clip(call: Call, x: Array) -> Array:
     low, high = call.attr("min"), call.attr("max")
-    return x if low is None and high is None else np.clip(x, low, high).astype(x.dtype)
+    found = x if low is None else larger(x, np.asarray(low, x.dtype))
+    return found if high is None else smaller(found, np.asarray(high, x.dtype))
 
 
 @corrects("PRelu", reason="slope broadcasts one way; before opset 7 it runs over channels")

@@ -72,6 +72,28 @@ def gelu(call: Call, x: Array) -> Array:
     return (0.5 * wide * (1 + erf(inner))).astype(x.dtype)
 
 
+def larger(a: Array, b: Array) -> Array:
+    """The larger of two, elementwise; +0 is above -0, whatever the CPU says of a tie."""
+    found = np.maximum(a, b)
+    if found.dtype.kind in "iub":
+        return np.asarray(found)
+    return np.where((a == 0) & (b == 0), a + b, found)  # -0 only where both are
+
+
+def smaller(a: Array, b: Array) -> Array:
+    """The smaller of two, elementwise; -0 is below +0."""
+    found = np.minimum(a, b)
+    if found.dtype.kind in "iub":
+        return np.asarray(found)
+    return np.where((a == 0) & (b == 0), -((-a) + (-b)), found)
+
+
+@corrects("Clip", since=11, reason="+0 is above -0: a zero leaves with the sign of its limit")
+def clip(call: Call, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+    found = x if low is None else larger(x, low)
+    return (found if high is None else smaller(found, high)).astype(x.dtype, copy=False)
+
+
 @corrects(
     "Sum", "Mean", "Max", "Min", reason="any number of inputs, each broadcasting with the rest"
 )
@@ -81,7 +103,7 @@ def variadic(call: Call, *inputs: Array) -> Array:
         raise RunError(f"the inputs have different types: {sorted(map(str, dtypes))}")
     name, dtype = call.operator.name, inputs[0].dtype
     if name in ("Max", "Min"):
-        return reduce(np.maximum if name == "Max" else np.minimum, inputs)
+        return reduce(larger if name == "Max" else smaller, inputs)
     total = reduce(np.add, [accumulator(value) for value in inputs])
     return (total if name == "Sum" else total / len(inputs)).astype(dtype)
 
