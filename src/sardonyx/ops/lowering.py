@@ -237,12 +237,14 @@ class Element:
         pointwise: whether element i depends on the inputs at i alone (after broadcasting).
         narrow: whether it takes and gives types of fewer bits than the smallest that C has, and
             float8: those are only read, stored and converted.
+        widens: whether it is the first input in more bits: readers had better read that, and widen it themselves.
     """
 
     value: ElementRule
     weight: int = 1
     pointwise: bool = False
     narrow: bool = False
+    widens: bool = False
 
 
 @dataclass(frozen=True)

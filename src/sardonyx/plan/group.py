@@ -117,9 +117,39 @@ def _epilogues(
             tails[work] += followers
             absorbed.update(followers)
             value = followers[-1].node.outputs[0]
-        while tails[work] and isinstance(tails[work][-1].lowering, Relabel):
-            absorbed.discard(tails[work].pop())  # a view at the end is left to its readers
+        while tails[work] and _is_for_readers(graph, tails[work][-1], forced):
+            absorbed.discard(tails[work].pop())
     return tails, absorbed
+
+
+def _is_for_readers(graph: Graph, last: Work, forced: Collection[ir.Value]) -> bool:
+    """Whether what is at the end is left to its readers: a view, or more bits for what is stored in few."""
+    if isinstance(last.lowering, Relabel):
+        return True
+    value = last.node.outputs[0]
+    return value not in forced and value not in graph.outputs and _is_widened(graph, last, value)
+
+
+def _is_widened(graph: Graph, work: Work, value: ir.Value) -> bool:
+    """Whether a value is another one in more bits, and all that read it may read that one instead."""
+
+    def by_elements(value: ir.Value) -> bool:
+        if value in graph.outputs:
+            return False
+        return all(
+            isinstance(reader.lowering, (Element, Relabel, Nest))
+            and reader.region is work.region
+            and (not _only_moves(reader) or all(map(by_elements, reader.node.outputs)))
+            for reader in graph.readers.get(value, [])
+        )
+
+    return isinstance(work.lowering, Element) and work.lowering.widens and by_elements(value)
+
+
+def _only_moves(work: Work) -> bool:
+    return isinstance(work.lowering, Relabel) or (
+        isinstance(work.lowering, Element) and work.lowering.weight == 0
+    )
 
 
 def _followers(
@@ -221,7 +251,7 @@ def _inlined(
     readers = graph.readers.get(value, [])
     if depth >= MAX_CHAIN or any(isinstance(one.lowering, Opaque | Control) for one in readers):
         return False
-    if weight == 0:
+    if weight == 0 or _is_widened(graph, work, value):
         return True
     if any(reader.region is not work.region for reader in readers):
         return False  # a loop would compute it again in every turn

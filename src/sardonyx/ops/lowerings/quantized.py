@@ -343,7 +343,7 @@ def _qlinear_matmul(site: Site) -> None:
 
 
 QUANTIZE = Element(_quantize, weight=2, pointwise=True, narrow=True)
-DEQUANTIZE = Element(_dequantize, pointwise=True, narrow=True)
+DEQUANTIZE = Element(_dequantize, pointwise=True, narrow=True, widens=True)
 DYNAMIC_QUANTIZE = Nest(_dynamic_quantize)
 MATMUL_INTEGER = IntegerProduct(Bytes(0, 2, 1, 3), _describe_integer, Nest(_matmul_integer))
 QLINEAR_MATMUL = IntegerProduct(Bytes(0, 2, 3, 5), _describe_qlinear, Nest(_qlinear_matmul))
