@@ -24,7 +24,7 @@ from sardonyx.backends.c.kernels.nest import (
     Nest,
     choose_blocks,
 )
-from sardonyx.backends.c.kernels.packing import pack_function
+from sardonyx.backends.c.kernels.packing import pack_function, turn_function
 from sardonyx.backends.c.kernels.tile import PIECE, TileFamily
 
 
@@ -35,7 +35,8 @@ class Operand:
     Attributes:
         offset: C text over `b` (and `n[...]`), in elements; "0" is one matrix for the whole batch.
         dtype: "f32", "f64", "f16" or "bf16"; "i32" for quads, or "u8" for bytes that are made into quads.
-        flipped: as of `TileFamily`.
+        flipped: the highest bit of every byte is turned over as it is copied: bytes without a sign become bytes with one,
+            or the other way around, for so the processor multiplies them.
     """
 
     by_row: Extent
@@ -87,7 +88,7 @@ def product(
     """The same for a tile of choice, for blocks of so many values of K, and by other loops."""
     long = (isinstance(spec.k, str) or spec.k > PIECE) and spec.b.dtype != "i32"
     run = PIECE if long else 0
-    family = TileFamily(name, isa, tile, spec.b.dtype, run=run, flipped=spec.a.flipped)
+    family = TileFamily(name, isa, tile, spec.b.dtype, run=run)
     nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""
@@ -129,6 +130,8 @@ def _in_place(a: Operand, family: TileFamily) -> bool:
 
 
 def _readers(a: Operand, family: TileFamily) -> str:
+    if a.flipped and a.dtype != "u8":
+        return turn_function(family.name)
     if _in_place(a, family) or a.dtype == "u8":
         return ""
     return value_reader(f"{family.name}_from", a.dtype)
@@ -138,6 +141,15 @@ def _rows_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str,
     """What a task keeps, and how it finds the rows of a tile."""
     a = spec.a
     start = f"(const {C_TYPE[a.dtype]} *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * ({a.by_column})"
+    if a.flipped:
+        buffer = f"int32_t copied[{family.tile.rows}][{blocks.depth}];\n"
+        fill = f"""\
+for (int64_t r = 0; r < taken; r++) {{
+    {family.name}_turn(copied[r], {start} + r * ({a.by_row}), kc);
+    rows[0][r] = copied[r];
+}}
+"""
+        return buffer, fill
     if _in_place(a, family):
         fill = f"""\
 for (int64_t r = 0; r < taken; r++)
@@ -167,7 +179,7 @@ for (int64_t r = 0; r < taken; r++) {{
     uint8_t *to = (uint8_t *)copied[r];
     rows[0][r] = copied[r];
     for (int64_t k = 0; k < bytes; k++)
-        to[k] = from[r * ({a.by_row}) + k * ({a.by_column})];
+        to[k] = from[r * ({a.by_row}) + k * ({a.by_column})]{" ^ 0x80" if a.flipped else ""};
     for (int64_t k = bytes; k < kc * 4; k++)
         to[k] = 0;
 }}

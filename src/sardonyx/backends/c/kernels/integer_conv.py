@@ -4,7 +4,8 @@ activations [images, spatial…, channels]     bytes, channels last
 weights     packed[groups][OC/NR][taps · IC/groups / 4][NR] of quads     packing.pack_conv_quads
 
 wide    a multiple of 4 channels: a tap is a run of quads, read where it lies; in the padding the pointer is at a
-        row of the byte that stands for 0
+        row of the byte that stands for 0. Where the sign of bytes must be turned, they are copied for that, once for
+        all filters
 narrow  any other number: the bytes of all taps are copied to the stack, end to end, and cut into quads there
 """
 
@@ -25,6 +26,7 @@ from sardonyx.backends.c.kernels.conv import (
 )
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import DEPTH, Nest, choose_blocks, launch, nest_functions
+from sardonyx.backends.c.kernels.packing import turn_function
 from sardonyx.backends.c.kernels.tile import TileFamily
 
 __all__ = ["integer_conv"]
@@ -45,11 +47,14 @@ def integer_conv(
 
     Args:
         padding: the byte that stands for 0.
-        flipped: as of `TileFamily`.
+        flipped: as of `gemm.Operand`.
     """
-    family = TileFamily(name, isa, tile, "i32", flipped=flipped)
+    family = TileFamily(name, isa, tile, "i32")
     whole = spec.channels // spec.groups % 4 == 0
-    nest = (_wide if whole else _narrow)(spec, family, epilogue, padding, depth)
+    if not whole:
+        nest = _narrow(spec, family, epilogue, padding, flipped, depth)
+    else:
+        nest = (_turned if flipped else _wide)(spec, family, epilogue, depth)
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     taps = prod(spec.window.kernel)
     filler = ""
@@ -58,6 +63,7 @@ def integer_conv(
         filler = (
             f"static const int32_t {name}_padding[{count}] = {{[0 ... {count - 1}] = {quad}}};\n"
         )
+        filler += turn_function(name) if flipped else ""
     return f"""\
 {steps_text(name, spec.window, len(spec.window.kernel), taps)}
 {filler}
@@ -70,27 +76,52 @@ static void {name}(
 """
 
 
-def _wide(spec: ConvSpec, family: TileFamily, epilogue: str, padding: int, depth: int) -> Nest:
+def _wide(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest:
     spec = replace(spec, channels=spec.channels // 4)
-    axes = list(range(len(spec.window.kernel)))
     fill = f"""\
 {corner(spec, "int32_t")}
-    for (int64_t s = 0; s < segments; s++) {{
-        {position(family.name, axes)}
-        rows[s][r] = ({inside(axes)}) ? image + {offset(axes)} * {spec.channels} + k0 : {family.name}_padding;
-    }}
+    for (int64_t s = 0; s < segments; s++)
+        {{ {_tap(spec, family.name)} rows[s][r] = from; }}
 }}
 """
     nest = replace(base_nest(spec, family, epilogue), most=depth)
     return replace(nest, fill=fill, locals=sizes_text(spec.window))
 
 
-def _narrow(spec: ConvSpec, family: TileFamily, epilogue: str, padding: int, depth: int) -> Nest:
+def _turned(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest:
+    spec = replace(spec, channels=spec.channels // 4)
+    fill = f"""\
+{corner(spec, "int32_t")}
+    rows[0][r] = copied[r];
+    for (int64_t s = 0; s < segments; s++)
+        {{ {_tap(spec, family.name)} {family.name}_turn(copied[r] + s * kc, from, kc); }}
+}}
+"""
+    nest = replace(base_nest(spec, family, epilogue), most=depth, merged=True)
+    blocks = choose_blocks(nest)
+    buffer = f"int32_t copied[{family.tile.rows}][{blocks.segments * blocks.depth}];\n"
+    return replace(nest, fill=fill, locals=sizes_text(spec.window) + buffer)
+
+
+def _tap(spec: ConvSpec, name: str) -> str:
+    """C text: `from` points at what tap s of the window covers."""
+    axes = list(range(len(spec.window.kernel)))
+    return (
+        f"{position(name, axes)} const int32_t *from = ({inside(axes)}) ? "
+        f"image + {offset(axes)} * {spec.channels} + k0 : {name}_padding;"
+    )
+
+
+def _narrow(
+    spec: ConvSpec, family: TileFamily, epilogue: str, padding: int, flipped: bool, depth: int
+) -> Nest:
     window, channels = spec.window, spec.channels // spec.groups
     axes, taps = list(range(len(window.kernel))), prod(window.kernel)
     count = taps * channels
     quads = -(-count // 4)
     nest = replace(base_nest(spec, family, epilogue), segments=1, depth=quads, most=depth)
+    turn = f"for (int64_t k = 0; k < {quads}; k++) copied[r][k] ^= (int32_t)0x80808080;"
+    turn = turn if flipped else ""
     fill = f"""\
 {corner(spec, "uint8_t")}
     uint8_t *to = (uint8_t *)copied[r];
@@ -103,6 +134,7 @@ def _narrow(spec: ConvSpec, family: TileFamily, epilogue: str, padding: int, dep
             __builtin_memset(to + s * {channels}, {padding}, {channels});
     }}
     __builtin_memset(to + {count}, 0, {quads * 4 - count});
+    {turn}
 }}
 """
     buffer = f"int32_t copied[{family.tile.rows}][{quads}];\n"

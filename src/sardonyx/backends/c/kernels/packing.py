@@ -117,3 +117,13 @@ static void {name}(
     }}
 }}
 """
+
+
+def turn_function(name: str) -> str:
+    """C text of `<name>_turn`: copies quads of bytes, the highest bit of each turned over."""
+    return f"""\
+static inline void {name}_turn(int32_t *restrict to, const int32_t *restrict from, int64_t count) {{
+    for (int64_t k = 0; k < count; k++)
+        to[k] = from[k] ^ (int32_t)0x80808080;
+}}
+"""

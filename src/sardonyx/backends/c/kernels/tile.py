@@ -40,8 +40,6 @@ class TileFamily:
         b: element type of the packed operand; sums and rows of A have `sum_type(b)`.
         apart: segments of a piece; 0 for all of them.
         run: values of a piece in a single segment; 0 for all of it.
-        flipped: the highest bit of every byte of A is turned over: bytes without a sign become bytes with one, or the
-            other way around, for so the processor multiplies them.
     """
 
     name: str
@@ -50,7 +48,6 @@ class TileFamily:
     b: str = "f32"
     apart: int = 0
     run: int = 0
-    flipped: bool = False
 
     @property
     def integer(self) -> bool:
@@ -206,10 +203,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     lines: list[str] = []
     if family.isa.by_lane:
         lines += [f"for (; k + {lanes} <= end; k += {lanes}) {{"]
-        flip = " ^ (int32_t)0x80808080" if family.flipped else ""
-        lines += [
-            f"    const {name}_a_v x{r} = {name}_a_load(a{r} + k){flip};" for r in range(rows)
-        ]
+        lines += [f"    const {name}_a_v x{r} = {name}_a_load(a{r} + k);" for r in range(rows)]
         for k in range(lanes):
             lines += [f"    {line}" for line in multiply(k, [(f"x{r}", k) for r in range(rows)])]
         lines += [f"    {line}" for line in advance(lanes)]
@@ -231,9 +225,8 @@ def _step(family: TileFamily, total: str, operand: tuple[str, int | None], y: st
         return f"{total} += __builtin_shufflevector({x}, {x}, {splat}) * {y};"
     if lane is not None:
         return f"sx_dot_lane({total}, {x}, {lane}, {y});"
-    flip = " ^ (int32_t)0x80808080" if family.flipped else ""
     every = f"{family.name}_a_v"
-    return f"{total} = sx_dot_{family.lanes}({total}, ({every}){{0}} + ({x}{flip}), {y});"
+    return f"{total} = sx_dot_{family.lanes}({total}, ({every}){{0}} + {x}, {y});"
 
 
 def _deeper(lines: Iterable[str]) -> list[str]:
