@@ -162,7 +162,10 @@ def _in_halves(
     """Other kernels, and those in float16 arithmetic."""
     inner = case.channels // window.groups * math.prod(window.kernel)
     rows, columns = product(counts), case.outputs // window.groups
-    return with_halves(target, variants, "direct f16", rows, inner, columns)
+    variants = with_halves(target, variants, "direct f16", rows, inner, columns)
+    if not winograd_is_possible(target, window, case.channels, case.outputs, "f32"):
+        return variants
+    return with_halves(target, variants, "winograd f16", rows, inner, columns)
 
 
 def write_transposed(writer: Writer, group: Group, target: Target) -> Written | None:

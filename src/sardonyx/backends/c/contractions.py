@@ -20,6 +20,7 @@ from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
+from sardonyx.backends.c.kernels.half_winograd import half_winograd
 from sardonyx.backends.c.kernels.halves import pack_half_filters, pack_half_points, pack_halves
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.isa import Isa, Tile
@@ -264,6 +265,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             flipped=flipped,
             depth=cut.depth,
         )
+    if kernel.choice.variant == "winograd f16":
+        return half_winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if kernel.choice.variant == "winograd":
         return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if not kernel.depthwise:

@@ -73,6 +73,10 @@ def _functions(nest: Nest) -> str:
     sums = pitch * ROWS * (blocks.tiles if blocks.in_parts else 1)
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
     run = f"1, {'segments * kc'}" if nest.merged else "segments, kc"
+    # Of every block of K: all of them must be.
+    kept = f"wild[{blocks.tiles}]" if blocks.in_parts else "wild[1]"
+    at = "tile - first_tile" if blocks.in_parts else "0"
+    tame = f"wild[{at}] = (s0 != 0 || k0 != 0) && wild[{at}] ? 1 : !all; const int32_t tame = !wild[{at}];"
     weights = f"panel + {HEAD} + (s0 * depth + k0) * {COLUMNS}, stride, last_panel - first_panel"
     multiply = half_call(
         name,
@@ -109,6 +113,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const int64_t stride = {nest.segments} * depth * {COLUMNS} + {HEAD};
     const float *rows[{1 if nest.merged else blocks.segments}][{ROWS}];
     __attribute__((aligned(64))) float acc[{sums}], again[{pitch * ROWS}], scales[{ROWS}];
+    uint8_t {kept};
     __attribute__((aligned(64))) _Float16 packed[{blocks.segments * blocks.depth * ROWS}];
 {indented(nest.locals, 4)}    (void)n;
     for (int64_t task = begin; task < end; task++) {{
@@ -133,10 +138,11 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     float *sums = {place};
-{indented(nest.fill, 20)}                    sx_half_strip(rows, {run}, taken, packed, scales);
+{indented(nest.fill, 20)}                    const int32_t all = sx_half_strip(rows, {run}, taken, packed, scales);
+                    {tame}
 {indented(multiply, 20)}                    if (!last)
                         continue;
-                    if (!{name}_finish(panel, stride, last_panel - first_panel, taken, sums, {pitch})) {{
+                    if (!{name}_finish(panel, stride, last_panel - first_panel, taken, tame, sums, {pitch})) {{
 {indented(again, 24)}                    }}
                     for (int64_t r = 0; r < taken; r++)
                         {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});

@@ -33,13 +33,20 @@ def half_tile_functions(name: str, row_counts: Iterable[int]) -> str:
     return f"""\
 #include "halves.h"
 {kernels}
-/* The scales of the columns; whether all sums are finite. `head` is where the first panel's scales lie. */
+/* The scales of the columns; whether all sums are finite. `head` is where the first panel's scales lie. Of tame rows,
+ * panels without scales are done already. */
 static inline int32_t {name}_finish(
-    const _Float16 *head, int64_t stride, int64_t panels, int64_t taken, float *acc, int64_t pitch) {{
+    const _Float16 *head, int64_t stride, int64_t panels, int64_t taken, int32_t tame, float *acc, int64_t pitch) {{
     sx_f4 spoilt = {{0}};
-    for (int64_t panel = 0; panel < panels; panel++, head += stride, acc += {COLUMNS})
+    for (int64_t panel = 0; panel < panels; panel++, head += stride, acc += {COLUMNS}) {{
+        const float *scales = (const float *)head;
+        int32_t plain = tame;
+        for (int64_t j = 0; j < {COLUMNS}; j++)
+            plain &= scales[j] == 1.0f;
+        if (plain)
+            continue;
         for (int64_t j = 0; j < {COLUMNS}; j += 4) {{
-            const sx_f4 scale = *(const sx_f4m *)((const float *)head + j);
+            const sx_f4 scale = *(const sx_f4m *)(scales + j);
             for (int64_t r = 0; r < taken; r++) {{
                 sx_f4m *at = (sx_f4m *)(acc + r * pitch + j);
                 const sx_f4 sum = *at * scale;
@@ -47,6 +54,7 @@ static inline int32_t {name}_finish(
                 *at = sum;
             }}
         }}
+    }}
     return spoilt[0] + spoilt[1] + spoilt[2] + spoilt[3] == 0;
 }}
 
@@ -57,12 +65,15 @@ static __attribute__((noinline, cold)) void {name}_plain(
     for (int64_t panel = 0; panel < panels; panel++, head += stride, b += stride, acc += {COLUMNS})
         for (int64_t r = 0; r < taken; r++) {{
             const _Float16 *from = b;
-            for (int64_t j = 0; fresh && j < {COLUMNS}; j++)
-                acc[r * pitch + j] = 0;
+            float sums[{COLUMNS}], *at = acc + r * pitch;
+            for (int64_t j = 0; j < {COLUMNS}; j++)
+                sums[j] = fresh ? 0 : at[j];
             for (int64_t s = 0; s < segments; s++)
                 for (int64_t k = 0; k < depth; k++, from += {COLUMNS})
                     for (int64_t j = 0; j < {COLUMNS}; j++)
-                        acc[r * pitch + j] += rows[s][r][k] * ((float)from[j] * ((const float *)head)[j]);
+                        sums[j] += rows[s][r][k] * ((float)from[j] * ((const float *)head)[j]);
+            for (int64_t j = 0; j < {COLUMNS}; j++)
+                at[j] = sums[j];
         }}
 }}
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.conv import ConvSpec
-from sardonyx.backends.c.kernels.isa import Isa, tile_of
+from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
 from sardonyx.backends.c.kernels.points import POINTS, SEGMENT, channel_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
@@ -37,21 +37,31 @@ _STACK = 65536  # elements of V and M together: a quarter of a megabyte
 _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
 _RANGE = 28  # bits between the squares of a tile's outputs, at most: by chance, one panel in a thousand has more
-_PAD = 16  # elements between the tiles of V and M, so that they do not meet in the same lines of the cache
+PAD = 16  # elements between the tiles of V and M, so that they do not meet in the same lines of the cache
 
 
 @dataclass(frozen=True)
-class _Blocks:
-    """How the work is cut: `tiles` are those of the micro-kernel, each up to MR tiles of outputs."""
+class WinogradBlocks:
+    """How the work is cut: `tiles` are those of the micro-kernel, each up to MR tiles of outputs.
+
+    Attributes:
+        columns: of a panel.
+    """
 
     channels: tuple[int, ...]
     panels: int
     tiles: int
+    columns: int
 
     @property
     def depth(self) -> int:
         """Channels of the longest block, in whole lines of the cache."""
         return -(-max(self.channels) // 16) * 16
+
+    @property
+    def pitch(self) -> int:
+        """Filters of a task, filled up to whole panels."""
+        return self.panels * self.columns
 
 
 def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
@@ -66,7 +76,7 @@ def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     assert spec.a == spec.b == "f32"
     assert spec.channels >= isa.lanes
     family = TileFamily(name, isa, tile_of(isa), apart=True)
-    counts = row_counts(_tiles_of_all(spec), family.tile.rows)
+    blocks, counts = _blocks(spec, family), row_counts(tiles_of_all(spec), family.tile.rows)
     return f"""\
 {SUPPORT}
 {tile_functions(family, {*counts, 4})}
@@ -78,25 +88,25 @@ struct {name}_job {{
 }};
 
 static const float {name}_zeros[{spec.channels}];
-static const int64_t {name}_depths[] = {{{", ".join(map(str, _blocks(spec, family).channels))}}};
+static const int64_t {name}_depths[] = {{{", ".join(map(str, blocks.channels))}}};
 
-{_input(spec, family)}
-{_output(spec, family)}
+{input_transform(name, spec.channels, family.lanes, blocks)}
+{_output(name, family.lanes, blocks)}
 {_repair(spec, family)}
 {_tasks(spec, family, counts, epilogue)}
-{_launch(spec, family)}"""
+{launch_tiles(name, spec, family.tile, blocks, _FILTERS[0])}"""
 
 
-def _blocks(spec: ConvSpec, family: TileFamily) -> _Blocks:
+def _blocks(spec: ConvSpec, family: TileFamily) -> WinogradBlocks:
     """Blocks that fit the stack, and leave room in the second-level cache for U."""
     tile = family.tile
     channels = channel_blocks(spec.channels)
     panels = min(_FILTERS[1] // tile.columns, -(-spec.filters // tile.columns))
-    width = POINTS * (-(-max(channels) // 16) * 16 + panels * tile.columns) + 2 * _PAD
-    return _Blocks(channels, panels, max(1, _STACK // width // tile.rows))
+    width = POINTS * (-(-max(channels) // 16) * 16 + panels * tile.columns) + 2 * PAD
+    return WinogradBlocks(channels, panels, max(1, _STACK // width // tile.rows), tile.columns)
 
 
-def _tiles_of_all(spec: ConvSpec) -> Extent:
+def tiles_of_all(spec: ConvSpec) -> Extent:
     """Tiles of outputs of all images."""
     sizes = (spec.images, *spec.window.output)
     if all(isinstance(size, int) for size in sizes):
@@ -106,9 +116,9 @@ def _tiles_of_all(spec: ConvSpec) -> Extent:
     return f"{count} * (({high} + 1) / 2) * (({wide} + 1) / 2)"
 
 
-def _input(spec: ConvSpec, family: TileFamily) -> str:
+def input_transform(name: str, channels: int, lanes: int, blocks: WinogradBlocks) -> str:
     """`<name>_input`: V of one tile and a block of channels; `<name>_patch`: the same at a border."""
-    name, block = family.name, _blocks(spec, family).depth
+    block = blocks.depth
     vector, load = f"{name}_a_v", f"{name}_a_load"
     square = [(i, j) for i in range(4) for j in range(4)]
     lines = [
@@ -121,8 +131,8 @@ def _input(spec: ConvSpec, family: TileFamily) -> str:
     return f"""\
 /* The last vector may begin before the end of the one before: it stores the same again. */
 static inline void {name}_input(const float *d, int64_t by_row, int64_t by_column, int64_t count, float *v) {{
-    for (int64_t at = 0; at < count; at += {family.lanes}) {{
-        const int64_t c = sx_least(at, count - {family.lanes});
+    for (int64_t at = 0; at < count; at += {lanes}) {{
+        const int64_t c = sx_least(at, count - {lanes});
         {body}
     }}
 }}
@@ -134,7 +144,7 @@ static __attribute__((noinline)) void {name}_patch(
         for (int64_t j = 0; j < 4; j++) {{
             float *to = patch + (4 * i + j) * {block};
             if (((uint64_t)(top + i) < (uint64_t)height) & ((uint64_t)(left + j) < (uint64_t)width))
-                __builtin_memcpy(to, image + ((top + i) * width + left + j) * {spec.channels}, count * sizeof *to);
+                __builtin_memcpy(to, image + ((top + i) * width + left + j) * {channels}, count * sizeof *to);
             else
                 __builtin_memset(to, 0, count * sizeof *to);
         }}
@@ -143,34 +153,38 @@ static __attribute__((noinline)) void {name}_patch(
 """
 
 
-def _output(spec: ConvSpec, family: TileFamily) -> str:
-    """`<name>_output`: Y of one tile in the place of its M; whether all of it may stay."""
-    name, blocks = family.name, _blocks(spec, family)
-    vector, mask, pitch = f"{name}_a_v", f"{name}_mask", blocks.panels * family.tile.columns
+def output_values(name: str, pitch: int) -> list[str]:
+    """C statements: y00 … y11 of a vector of filters, from M, whose points are `pitch` values apart."""
     lines = [
-        f"const {vector} m{i}{j} = {name}_a_load(m + {(4 * i + j) * pitch} + f);"
+        f"const {name}_a_v m{i}{j} = {name}_a_load(m + {(4 * i + j) * pitch} + f);"
         for i in range(4)
         for j in range(4)
     ]
-    lines += _both_ways(vector, "m", "s", "y", _OUTPUT, 2)
+    return lines + _both_ways(f"{name}_a_v", "m", "s", "y", _OUTPUT, 2)
+
+
+def _output(name: str, lanes: int, blocks: WinogradBlocks) -> str:
+    """`<name>_output`: Y of one tile in the place of its M; whether all of it may stay."""
+    vector, mask, pitch = f"{name}_a_v", f"{name}_mask", blocks.pitch
     outputs = [(i, j) for i in range(2) for j in range(2)]
+    lines = output_values(name, pitch)
     lines += [f"*({name}_a_m *)(m + {(2 * i + j) * pitch} + f) = y{i}{j};" for i, j in outputs]
     lines += _close(vector, [f"y{i}{j}" for i, j in outputs])
     lines.append(f"good &= {' & '.join(f'({mask})(q{k} >= least)' for k in range(4))};")
     lines.append("spoilt += total * 0;")
     body = "\n        ".join(lines)
     return f"""\
-typedef int32_t {mask} __attribute__((vector_size({4 * family.lanes})));
+typedef int32_t {mask} __attribute__((vector_size({4 * lanes})));
 
 static inline int32_t {name}_output(float *m, int64_t count) {{
     {mask} good = ({mask}){{0}} - 1;
     {vector} spoilt = {{0}};
-    for (int64_t f = 0; f < count; f += {family.lanes}) {{
+    for (int64_t f = 0; f < count; f += {lanes}) {{
         {body}
     }}
     good &= ({mask})(spoilt == 0);
     int32_t all = -1;
-    for (int64_t lane = 0; lane < {family.lanes}; lane++)
+    for (int64_t lane = 0; lane < {lanes}; lane++)
         all &= good[lane];
     return all;
 }}
@@ -228,7 +242,7 @@ def _both_ways(
 def _repair(spec: ConvSpec, family: TileFamily) -> str:
     """`<name>_repair`: panels of a tile in which some Y may not stay, by the plain sum."""
     name, tile = family.name, family.tile
-    pitch, stride = _blocks(spec, family).panels * tile.columns, 9 * spec.channels * tile.columns
+    pitch, stride = _blocks(spec, family).pitch, 9 * spec.channels * tile.columns
     outputs = [f"at[f + {pixel * pitch}]" for pixel in range(4)]
     close = "\n            ".join(_close("float", outputs))
     return f"""\
@@ -260,8 +274,8 @@ static __attribute__((noinline, cold)) void {name}_repair(
 def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str) -> str:
     name, tile, blocks = family.name, family.tile, _blocks(spec, family)
     window, channels = spec.window, spec.channels
-    pitch = blocks.panels * tile.columns
-    v_pitch, m_pitch = POINTS * blocks.depth + _PAD, POINTS * pitch + _PAD
+    pitch = blocks.pitch
+    v_pitch, m_pitch = POINTS * blocks.depth + PAD, POINTS * pitch + PAD
     most, stride = blocks.tiles * tile.rows, channels * tile.columns
     panel = f"{tile.columns} * kc"
     operands = f"u + (point * panels + first_panel) * {panel} + done * {tile.columns}, {panel}, last_panel - first_panel"
@@ -274,7 +288,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const int64_t height = {window.input[0]}, width = {window.input[1]};
     const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
     const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
-    const int64_t all = {_tiles_of_all(spec)};
+    const int64_t all = {tiles_of_all(spec)};
     const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
     const int64_t shortest = all / tiles, taller = all % tiles;
     const float *rows[{-(-blocks.depth // SEGMENT)}][{tile.rows}];
@@ -336,17 +350,17 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
 """
 
 
-def _launch(spec: ConvSpec, family: TileFamily) -> str:
-    name, tile, blocks = family.name, family.tile, _blocks(spec, family)
+def launch_tiles(name: str, spec: ConvSpec, tile: Tile, blocks: WinogradBlocks, least: int) -> str:
+    """The function itself: it cuts the work into tasks, of no fewer filters than `least`."""
     panels = -(-spec.filters // tile.columns)
     column_blocks = -(-panels // blocks.panels)
-    most = max(column_blocks, panels * tile.columns // _FILTERS[0])
+    most = max(column_blocks, panels * tile.columns // least)
     work = POINTS * spec.channels * spec.filters
     return f"""\
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
     struct {name}_job job = {{env, a, b, n, 1, {column_blocks}}};
-    const int64_t all = {_tiles_of_all(spec)};
+    const int64_t all = {tiles_of_all(spec)};
     const int64_t tiles = sx_pieces(all, {tile.rows});
     const double work = (double)all * {work}.0;
     const int64_t wanted = work < {_TASK * _TASKS}.0 ? (int64_t)(work / {_TASK}.0) : {_TASKS};

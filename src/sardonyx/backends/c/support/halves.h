@@ -88,9 +88,10 @@ static __attribute__((noinline, cold)) void sx_half_rescale(
             packed[r] = (_Float16)(rows[s][r][k] * factor);
 }
 
-/* Rows whose largest number is in [2^-5, 2^9] stay as they are: sums of 64 products with weights below 1 are below
- * 2^15, and what is lost below 2^-25 is less than a millionth of the largest. */
-static inline void sx_half_strip(
+/* Rows whose largest number is in [2^-3, 2^9] stay as they are: sums of 64 products with weights below 1 are below
+ * 2^15, and what is lost below 2^-25 is less than a millionth of the largest. Whether all rows are of that kind: then
+ * nothing is infinite in the end, unless a weight is. */
+static inline int32_t sx_half_strip(
     const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, _Float16 *packed, float *scales) {
     sx_i16x8 largest = {0};
     _Float16 *to = packed;
@@ -119,9 +120,13 @@ static inline void sx_half_strip(
     }
     for (int64_t r = 0; r < 8; r++)
         scales[r] = 1.0f;
+    int32_t tame = 1;
     for (int64_t r = 0; r < taken; r++)
-        if ((largest[r] < 0x2800) | (largest[r] > 0x6000))
+        if ((largest[r] < 0x3000) | (largest[r] > 0x6000)) {
             sx_half_rescale(rows, segments, depth, r, packed, scales + r);
+            tame = 0;
+        }
+    return tame;
 }
 
 #endif

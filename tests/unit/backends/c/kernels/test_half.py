@@ -14,10 +14,12 @@ from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
 from sardonyx.backends.c.kernels.half_tile import RUN
+from sardonyx.backends.c.kernels.half_winograd import half_winograd
 from sardonyx.backends.c.kernels.halves import (
     COLUMNS,
     HEAD,
     pack_half_filters,
+    pack_half_points,
     pack_halves,
 )
 from sardonyx.backends.c.kernels.isa import NEON
@@ -71,18 +73,19 @@ def check(c: Array, a: Array, b: Array) -> None:
 
 
 def test_every_column_is_scaled_by_a_power_of_two() -> None:
-    columns = numbers(5, 18) * np.float32(10.0) ** np.linspace(-40, 36, 18, dtype=np.float32)
+    columns = numbers(5, 18) * np.float32(10.0) ** np.linspace(-38, 36, 18, dtype=np.float32)
     columns[:, 3] = 0
+    largest = np.abs(columns).max(axis=0)
     packed = pack_halves(columns)
     assert packed.shape == (2, HEAD + 5 * COLUMNS)
     scales = np.ascontiguousarray(packed[:, :HEAD]).view(np.float32).reshape(-1)[:18]
     values = packed[:, HEAD:].reshape(2, 5, COLUMNS).transpose(1, 0, 2).reshape(5, -1)[:, :18]
     assert (np.frexp(scales)[0] == 0.5).all()
+    assert ((largest >= 1 / 32) & (largest < 1) <= (scales == 1)).all()
     assert (np.abs(values).max(axis=0) < 1).all()
     assert not packed[1, HEAD:].reshape(5, COLUMNS)[:, 2:].any()
     restored = values.astype(np.float64) * scales
-    largest = np.abs(columns).max(axis=0)
-    assert (np.abs(restored - columns) <= 2.0**-11 * np.abs(columns) + 2.0**-24 * largest).all()
+    assert (np.abs(restored - columns) <= 2.0**-11 * np.abs(columns) + 2.0**-20 * largest).all()
 
 
 def test_weights_that_are_not_finite_stay_so_and_scale_nothing() -> None:
@@ -90,6 +93,8 @@ def test_weights_that_are_not_finite_stay_so_and_scale_nothing() -> None:
     values = pack_halves(column)[0, HEAD:].reshape(5, COLUMNS)[:, 0].astype(np.float32)
     assert np.array_equal(np.isfinite(values), np.isfinite(column[:, 0]))
     assert 0.5 <= values[0] < 1
+    near = pack_halves(np.array([[0.1], [np.inf]], np.float32))
+    assert near[0, :HEAD].view(np.float32)[0] != 1  # which would say that all is well
     assert values[1] == np.inf
     assert values[4] == -np.inf
 
@@ -265,3 +270,63 @@ def test_convolutions(channels: int, filters: int, groups: int, where: Window, t
             some = answer[image][:, group * filters // groups : (group + 1) * filters // groups]
             b = columns[group].reshape(-1, filters // groups)
             check(np.ascontiguousarray(some), rows[image, group], b)
+
+
+def transformed(x: Array, weights: Array, pad: int, folder: Path) -> Array:
+    """By Winograd's algorithm: [images, height, width, filters]."""
+    where = window(x.shape[1], 3, 1, pad)
+    spec = ConvSpec(len(x), x.shape[-1], len(weights), where)
+    made = compile_kernel("points", half_winograd("points", spec, "store_row", NEON), folder)
+    rows = where.output[0]
+    assert isinstance(rows, int)
+    answer = results(made, (len(x), rows * rows, len(weights)), x, pack_half_points(weights))
+    return answer.reshape(len(x), rows, rows, -1)
+
+
+def plainly(x: Array, weights: Array, pad: int) -> NDArray[np.float64]:
+    where = window(x.shape[1], 3, 1, pad)
+    matrix = weights.transpose(2, 3, 1, 0).reshape(-1, len(weights)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        found = patches(x, where, 1)[:, 0].astype(np.float64) @ matrix
+    rows = where.output[0]
+    assert isinstance(rows, int)
+    return found.reshape(len(x), rows, rows, -1)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("size", "channels", "filters", "pad"),
+    [(8, 64, 64, 1), (7, 20, 17, 1), (5, 200, 300, 0), (13, 16, 40, 1), (3, 70, 16, 0)],
+)
+def test_winograds_algorithm(
+    size: int, channels: int, filters: int, pad: int, tmp_path: Path
+) -> None:
+    x, weights = numbers(2, size, size, channels), numbers(filters, channels, 3, 3)
+    exact = plainly(x, weights, pad)
+    difference = np.abs(transformed(x, weights, pad, tmp_path) - exact)
+    assert difference.max() <= 1.6e-2 * np.abs(exact).max()
+    assert np.sqrt(np.mean(difference**2)) <= 2.0**-8 * np.sqrt(np.mean(exact**2))
+
+
+@compiled
+@pytest.mark.parametrize(("large", "small"), [(1e-30, 1), (1e20, 1e-30), (1e4, 1e4)])
+def test_winograds_algorithm_far_from_one(large: float, small: float, tmp_path: Path) -> None:
+    x = numbers(1, 6, 6, 32) * np.float32(large)
+    weights = numbers(32, 32, 3, 3) * np.float32(small)
+    exact = plainly(x, weights, 1)
+    difference = np.abs(transformed(x, weights, 1, tmp_path) - exact)
+    assert difference.max() <= 1.6e-2 * np.abs(exact).max()
+
+
+@compiled
+def test_winograds_algorithm_keeps_what_is_not_finite_where_it_is(tmp_path: Path) -> None:
+    x, weights = numbers(1, 10, 10, 32), numbers(33, 32, 3, 3)
+    x[0, 2, 3, 5], x[0, 8, 8, 31] = np.inf, np.nan
+    weights[20, 3, 1, 1] = -np.inf
+    expected, answer = plainly(x, weights, 1), transformed(x, weights, 1, tmp_path)
+    assert np.array_equal(np.isnan(answer), np.isnan(expected))
+    infinite, finite = np.isinf(expected), np.isfinite(expected)
+    assert np.array_equal(answer[infinite], expected[infinite])
+    assert (
+        np.abs(answer[finite] - expected[finite]).max() <= 1.6e-2 * np.abs(expected[finite]).max()
+    )
