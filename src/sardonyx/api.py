@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sardonyx.quantization.data import CalibrationData
     from sardonyx.quantization.metrics import Metric
     from sardonyx.quantization.observers import Calibration
+    from sardonyx.quantization.options import Method
     from sardonyx.quantization.quantize import Quantized
     from sardonyx.runtime.chosen import Precision
     from sardonyx.runtime.profile import Profile
@@ -321,12 +322,19 @@ def quantize(
     source: Source,
     data: Any = None,
     *,
+    method: Method = "static",
     activations: str = "uint8",
     weights: str = "int8",
     per_channel: bool = True,
-    symmetric: bool = False,
+    symmetric: bool | None = None,
     calibration: Calibration = "minmax",
     percentile: float = 99.99,
+    bits: int = 8,
+    block: int | None = None,
+    algorithm: str = "rtn",
+    smooth: float | None = None,
+    equalize: bool = False,
+    correct_bias: bool = False,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     dims: Mapping[str, int] | None = None,
     exclude: Iterable[str] = (),
@@ -342,27 +350,50 @@ def quantize(
     Args:
         data: inputs to calibrate on: arrays by input name, an iterable of such batches (or a function that makes one), or
             the path of a file or folder of arrays. Batches are read one at a time.
-        activations, weights: their types.
+        method: "static": integers by calibrated ranges; "dynamic": by ranges that every run finds; "weight-only": integers
+            in the file alone; "float16" and "bfloat16" where that is safe; "float8". All but static and float8 can do
+            without data, and then measure nothing.
+        activations, weights: their types, for static.
         per_channel: whether every output channel of the weights has a scale of its own.
-        symmetric: whether activations have zero in the middle of their range.
+        symmetric: whether zero is in the middle of the range: of activations (by default not), or of the weights where
+            they are quantized alone (by default so).
         calibration: which range of the numbers that were seen is covered: minmax, percentile, entropy or mse.
         percentile: of the numbers, for that calibration.
+        bits, block, algorithm: for weights alone: 8 or 4; how many of a column share a scale (0 for all; by default 32 of
+            4 bits); "rtn" rounds to nearest, "gptq" and "awq" by the data.
+        smooth, equalize, correct_bias: for static, before ranges are measured: channels evened out between values and the
+            weights of products (SmoothQuant; 0.5 is usual), and between convolutions; biases that take back what rounded
+            weights add on average.
         ranges: instead of data, the range of every float input: it is calibrated on random numbers.
         dims: sizes of dynamic dimensions of such random inputs.
         exclude: names of nodes and operators that stay in float.
         max_drop: by how much the metric may fall, as 0.01: nodes stay in float, as few as hold it.
         metric: a function of something with a session's `run`, or the name of a task ("classification", "top-5") for
             `labels`; by default 1 less what the outputs' cosine with the float model's is.
-        labels: the right classes, one array a batch of data.
+        labels: the right class of every sample of the data.
         sensitivity: measure every node by itself, for the report; `max_drop` does it anyway.
         progress: hears what is done, how far it is, and of how much where that is known.
     """
     from sardonyx.quantization.goal import Goal
     from sardonyx.quantization.metrics import read_metric
-    from sardonyx.quantization.options import read_static
+    from sardonyx.quantization.options import read_options
     from sardonyx.quantization.quantize import quantize_model
 
-    options = read_static(activations, weights, per_channel, symmetric, calibration, percentile)
+    options = read_options(
+        method,
+        activations=activations,
+        weights=weights,
+        per_channel=per_channel,
+        symmetric=symmetric,
+        calibration=calibration,
+        percentile=percentile,
+        bits=bits,
+        block=block,
+        algorithm=algorithm,
+        smooth=smooth,
+        equalize=equalize,
+        correct_bias=correct_bias,
+    )
     model = load(source, limits=limits)
     found = _calibration_data(model, data, ranges, dims)
     goal = Goal(max_drop, read_metric(metric, labels, found), sensitivity)
@@ -374,7 +405,7 @@ def _calibration_data(
     data: Any,
     ranges: Mapping[str, tuple[float, float]] | None,
     dims: Mapping[str, int] | None,
-) -> CalibrationData:
+) -> CalibrationData | None:
     from sardonyx.comparison.inputs import example_inputs, input_ports
     from sardonyx.comparison.reading import read_inputs
     from sardonyx.quantization.data import open_data, random_data
@@ -384,11 +415,7 @@ def _calibration_data(
         return open_data(data, ports, lambda path: read_inputs(path, model))
     if ranges:
         return random_data(ports, ranges, lambda seed: example_inputs(model, seed=seed, dims=dims))
-    raise InputError(
-        "there are no calibration data.",
-        hint="Give some inputs of the kind that the model will meet (100 to 500 are usual), or the ranges of its float "
-        "inputs to calibrate on random numbers.",
-    )
+    return None
 
 
 def bench(

@@ -26,6 +26,7 @@ def build_app() -> typer.Typer:
     from sardonyx.cli.inspect import inspect
     from sardonyx.cli.optimize import optimize, simplify
     from sardonyx.cli.prune import prune
+    from sardonyx.cli.quantize import quantize
     from sardonyx.cli.run import run
 
     app = typer.Typer(
@@ -39,7 +40,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_global_options)
-    checking: tuple[Command, ...] = (inspect, check, convert, simplify, optimize, prune)
+    checking: tuple[Command, ...] = (inspect, check, convert, simplify, optimize, quantize, prune)
     running: tuple[Command, ...] = (run, compare, bench, conformance, doctor, demo)
     for command in (*checking, *running):
         app.command()(command)

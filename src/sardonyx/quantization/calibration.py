@@ -41,8 +41,13 @@ def observe(
     sinks: Mapping[str, Sequence[Sink]],
     data: CalibrationData,
     progress: Progress,
+    *,
+    finite: bool = True,
 ) -> list[Answers]:
     """Show the named values, of every batch, to those who want to see them; the model's answers to `data.sample`.
+
+    Args:
+        finite: whether an infinite number is an error, as NaN always is.
 
     Raises:
         RunError: a value is not a number, or infinite.
@@ -62,14 +67,14 @@ def observe(
         for name, wanted in sinks.items():
             value = found[name]
             assert isinstance(value, np.ndarray)
-            _check(name, value, number, is_input=name in fed)
+            _check(name, value, number, is_input=name in fed, finite=finite)
             for sink in wanted:
                 sink(value)
         progress("calibrating", number + 1, data.length)
     return answers
 
 
-def _check(name: str, value: Array, batch: int, *, is_input: bool) -> None:
+def _check(name: str, value: Array, batch: int, *, is_input: bool, finite: bool) -> None:
     if value.dtype.kind != "f":
         return
     # A sum is finite where all numbers are, and seldom overflows where they are: then one looks closer.
@@ -77,6 +82,8 @@ def _check(name: str, value: Array, batch: int, *, is_input: bool) -> None:
         if np.isfinite(value.sum(dtype=np.float64)) or np.isfinite(value).all():
             return
     what = "NaN" if np.isnan(value).any() else "infinite"
+    if what == "infinite" and not finite:
+        return
     if is_input:
         raise InputError(
             f"it has numbers that are {what}.",

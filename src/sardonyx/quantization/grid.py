@@ -23,6 +23,7 @@ __all__ = [
     "grid_of_blocks",
     "grid_of_range",
     "grid_of_weights",
+    "split_blocks",
     "symmetric_limit",
 ]
 
@@ -40,6 +41,7 @@ STEPS: dict[ir.DataType, tuple[float, float]] = {
     _D.INT32: (-(2**31), 2**31 - 1),
     _D.FLOAT8E4M3FN: (-448, 448),
 }
+_CLIPPED = (0.95, 0.9, 0.85, 0.8, 0.75)  # shares of a range that are tried
 _SMALLEST = float(np.finfo(np.float32).tiny)  # a scale below it would be flushed to zero
 
 
@@ -143,12 +145,31 @@ def grid_of_weights(
 def grid_of_blocks(
     weights: Array, dtype: ir.DataType, *, axis: int, block: int, symmetric: bool = True
 ) -> Grid:
-    """One scale for every `block` weights along an axis; the last block may be shorter."""
+    """One scale for every `block` weights along an axis; the last block may be shorter.
+
+    Types of few steps may gain by clipping the largest weights: of some ranges, each block has the one of least error.
+    """
     blocks = split_blocks(weights, axis, block)
     low = np.minimum(blocks.min(axis=axis + 1), 0.0).astype(np.float64)
     high = np.maximum(blocks.max(axis=axis + 1), 0.0).astype(np.float64)
     scale, zero = _cover(low, high, dtype, symmetric)
-    return Grid(scale, zero, dtype, axis, block)
+    if dtype.bitwidth < 8:
+        least = _errors(blocks, scale, zero, dtype, axis + 1)
+        for share in _CLIPPED:
+            other, its_zero = _cover(low * share, high * share, dtype, symmetric)
+            errors = _errors(blocks, other, its_zero, dtype, axis + 1)
+            better = errors < least
+            scale, zero = np.where(better, other, scale), np.where(better, its_zero, zero)
+            least = np.minimum(errors, least)
+    return Grid(scale, zero.astype(dtype.numpy()), dtype, axis, block)
+
+
+def _errors(blocks: Array, scale: Array, zero: Array, dtype: ir.DataType, axis: int) -> Array:
+    """The squared error of each block."""
+    wide, moved = np.expand_dims(scale, axis), np.expand_dims(zero.astype(np.float32), axis)
+    steps = np.clip(np.rint(blocks / wide) + moved, *STEPS[dtype])
+    found: Array = (((steps - moved) * wide - blocks) ** 2).sum(axis=axis)
+    return found
 
 
 def split_blocks(weights: Array, axis: int, block: int) -> Array:

@@ -41,15 +41,15 @@ class Mixed:
         return [found[name] for name in output_names or self._outputs]
 
 
-def _top(count: int) -> Callable[[Array, Array], tuple[float, float]]:
-    def score(answer: Array, labels: Array) -> tuple[float, float]:
+def _top(count: int) -> Callable[[Array, Array], float]:
+    def score(answer: Array, labels: Array) -> float:
         best = np.argsort(-answer.reshape(len(labels), -1), axis=1)[:, :count]
-        return float((best == labels.reshape(-1, 1)).any(axis=1).sum()), float(len(labels))
+        return float((best == labels.reshape(-1, 1)).any(axis=1).sum())
 
     return score
 
 
-TASKS: Mapping[str, Callable[[Array, Array], tuple[float, float]]] = {
+TASKS: Mapping[str, Callable[[Array, Array], float]] = {
     "classification": _top(1),
     "top-5": _top(5),
 }
@@ -59,39 +59,35 @@ def labelled(task: str, data: CalibrationData, labels: Iterable[Any]) -> Metric:
     """The share of right answers: the first output has a score for each class.
 
     Args:
-        labels: for every batch of the data, the numbers of the right classes.
+        labels: the numbers of the right classes, in the order of the data: all in one array, or in several.
     """
     require("task", task, TASKS)
-    expected = [np.asarray(one).reshape(-1) for one in labels]
+    expected = np.concatenate([np.asarray(one).reshape(-1) for one in labels] or [np.empty(0)])
 
     def metric(session: Runs) -> float:
-        right = total = 0.0
-        number = -1
-        for number, feeds in enumerate(data):
-            if number >= len(expected):
-                raise InputError(
-                    f"there are labels for {len(expected)} batches, and more batches than that.",
-                    hint="Give one array of labels a batch.",
-                )
+        right = 0.0
+        begin = 0
+        for feeds in data:
             answer = session.run(None, feeds)[0]
             assert isinstance(answer, np.ndarray)
-            if len(answer) != len(expected[number]):
+            end = begin + len(answer)
+            if end > len(expected):
                 raise InputError(
-                    f"{len(expected[number])} labels for {len(answer)} answers.",
-                    where=f"batch {number}",
+                    f"there are {len(expected)} labels, and more samples than that.",
+                    hint="Give the right class of every sample, in the order of the data.",
                 )
-            some, of = TASKS[task](answer, expected[number])
-            right, total = right + some, total + of
-        return right / max(total, 1.0)
+            right += TASKS[task](answer, expected[begin:end])
+            begin = end
+        return right / max(begin, 1)
 
     return metric
 
 
 def read_metric(
-    metric: Metric | str | None, labels: Iterable[Any] | None, data: CalibrationData
+    metric: Metric | str | None, labels: Iterable[Any] | None, data: CalibrationData | None
 ) -> Metric | None:
     """The metric as a user names it."""
-    if labels is not None:
+    if labels is not None and data is not None:
         return labelled(metric if isinstance(metric, str) else "classification", data, labels)
     if isinstance(metric, str):
         require("metric", metric, TASKS)

@@ -57,6 +57,11 @@ class MinMax:
     def range(self, steps: int) -> tuple[float, float]:
         return (self.low, self.high) if self.low <= self.high else (0.0, 0.0)
 
+    @property
+    def largest(self) -> float:
+        """The largest size of a number."""
+        return max(-self.low, self.high, 0.0)
+
 
 class Histogram(MinMax):
     """How often numbers fall into each of equal bins around zero.

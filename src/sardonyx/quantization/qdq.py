@@ -32,6 +32,7 @@ class Writer:
         self._values: dict[ir.Value, ir.Value] = dict(pairs)
         self._names = {v.name for v in (*self._values.values(), *graph.initializers.values())}
         self._constants: dict[tuple[object, ...], ir.Value] = {}
+        self._found: dict[ir.Value, Sequence[ir.Value]] = {}
         self._first = next(iter(graph), None)
 
     def node(self, node: ir.Node) -> ir.Node:
@@ -66,13 +67,7 @@ class Writer:
         for node in (steps, back):
             node.outputs[0].shape = twin.shape
         back.outputs[0].type = twin.type
-        producer = twin.producer()
-        graph = self.model.graph
-        if producer is not None:
-            graph.insert_after(producer, [steps, back])
-        else:
-            assert self._first is not None
-            graph.insert_before(self._first, [steps, back])
+        self.insert_behind(twin, [steps, back])
         return back.outputs[0]
 
     def weights(self, name: str, steps: Array, grid: Grid) -> ir.Value:
@@ -108,6 +103,34 @@ class Writer:
             node.replace_input_with(number, old)
         old.name, new.name = self.fresh(f"{old.name}.before"), old.name
         self.model.graph.insert_after(producer, nodes)
+
+    def quantized_at_run_time(self, value: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Steps, scale and zero of a value of the copy, by the range that it has in a run; once for all who ask."""
+        known = self._found.get(value)
+        if known is None:
+            node = ir.Node("", "DynamicQuantizeLinear", [value], num_outputs=3)
+            for output, part in zip(node.outputs, ("quantized", "scale", "zero"), strict=True):
+                output.name = self.fresh(f"{value.name}.{part}")
+            node.name = node.outputs[0].name
+            self.insert_behind(value, [node])
+            known = self._found[value] = node.outputs
+        steps, scale, zero = known
+        return steps, scale, zero
+
+    def shared(self, name: str, array: Array, dtype: ir.DataType | None = None) -> ir.Value:
+        """An initializer; the same one for all who ask by this name."""
+        if (name,) not in self._constants:
+            self._constants[(name,)] = self.initializer(name, array, dtype)
+        return self._constants[(name,)]
+
+    def insert_behind(self, value: ir.Value, nodes: Sequence[ir.Node]) -> None:
+        """Put nodes where a value of the copy is first known."""
+        producer = value.producer()
+        if producer is not None:
+            self.model.graph.insert_after(producer, nodes)
+        else:
+            assert self._first is not None
+            self.model.graph.insert_before(self._first, nodes)
 
     def _dequantize(self, steps: ir.Value, grid: Grid, name: str) -> ir.Node:
         scale, zero = self._parameters(name, grid)

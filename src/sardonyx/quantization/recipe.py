@@ -41,6 +41,7 @@ class Recipe:
         weights: of the targets that have some.
         rewrite: writes a target in another way than by pairs; None for pairs.
         answers: of the model to the data's sample.
+        biases: instead of the targets' own.
     """
 
     model: ir.Model
@@ -49,6 +50,7 @@ class Recipe:
     grids: Mapping[str, Grid]
     weights: Mapping[ir.Node, Steps]
     answers: Sequence[Answers] = ()
+    biases: Mapping[ir.Node, Array] = field(default_factory=dict)
     rewrite: Callable[[Writer, ir.Node, Target, Steps], None] | None = field(default=None)
 
 
@@ -90,7 +92,7 @@ def quantize_node(
     if target.bias is None or not target.activations:
         return
     source, given = node_input(target, target.activations[0]), node_input(target, target.bias)
-    bias = constant_of(given)
+    bias = recipe.biases.get(target.node, constant_of(given))
     assert bias is not None
     # In steps of activation times weight it is added to the integer sum.
     scale = recipe.grids[source.name or ""].scale.astype(np.float64) * grid.scale

@@ -9,10 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.passes.shapes import Shapes
-from sardonyx.quantization.calibration import Progress, observe
+from sardonyx.quantization.bias_correction import Mean, corrected_bias
+from sardonyx.quantization.calibration import Progress, Sink, observe
 from sardonyx.quantization.data import CalibrationData
 from sardonyx.quantization.grid import (
     STEPS,
+    Array,
     Grid,
     grid_of_range,
     grid_of_weights,
@@ -45,7 +47,10 @@ def calibrate(
         names = [value.name or "" for value in group.values]
         observers[names[0]], members[names[0]] = observer, names
         seen.update(dict.fromkeys((root.name or "" for root in group.roots), observer))
-    sinks = {name: [one.see] for name, one in seen.items()}
+    sinks: dict[str, list[Sink]] = {name: [one.see] for name, one in seen.items()}
+    means = _means(targets) if options.correct_bias else {}
+    for name, mean in means.items():
+        sinks.setdefault(name, []).append(mean.see)
     answers = observe(model, sinks, data, progress)
     low, high = STEPS[options.activations]
     grids: dict[str, Grid] = {}
@@ -54,7 +59,25 @@ def calibrate(
         grid = grid_of_range(*covered, options.activations, symmetric=options.symmetric)
         grids.update(dict.fromkeys(members[name], grid))
     weights = {t.node: _steps(t, options, grids) for t in targets if t.weights is not None}
-    return Recipe(model, shapes, targets, grids, weights, answers)
+    biases: dict[ir.Node, Array] = {}
+    for target in targets if options.correct_bias else ():
+        bias = (
+            corrected_bias(target, weights[target.node], means) if target.bias is not None else None
+        )
+        if bias is not None:
+            biases[target.node] = bias
+    return Recipe(model, shapes, targets, grids, weights, answers, biases)
+
+
+def _means(targets: Sequence[Target]) -> dict[str, Mean]:
+    """Of what nodes with a bias of their own read; channels are before the sides of an image, else last."""
+    found: dict[str, Mean] = {}
+    for target in targets:
+        source = target.node.inputs[0]
+        if target.bias is not None and source is not None:
+            images = target.node.op_type in ("Conv", "ConvTranspose")
+            found[source.name or ""] = Mean(1 if images else -1)
+    return found
 
 
 def _steps(target: Target, options: Static, grids: dict[str, Grid]) -> Steps:
@@ -64,8 +87,10 @@ def _steps(target: Target, options: Static, grids: dict[str, Grid]) -> Steps:
     weights = constant_of(node.inputs[number])
     assert weights is not None
     axis = channels if options.per_channel and channels >= 0 else None
-    symmetric = STEPS[options.weights][0] < 0
-    grid = grid_of_weights(weights, options.weights, axis=axis, symmetric=symmetric)
+    # Nothing looks up rows of small floats: tables have integers.
+    small = node.op_type == "Gather" and options.weights == ir.DataType.FLOAT8E4M3FN
+    dtype = ir.DataType.INT8 if small else options.weights
+    grid = grid_of_weights(weights, dtype, axis=axis, symmetric=STEPS[dtype][0] < 0)
     bias = constant_of(node.inputs[target.bias]) if target.bias is not None else None
     if bias is not None and target.activations:
         # A channel of tiny weights beside a large bias: its steps of a * w would overflow 32 bits.

@@ -19,7 +19,17 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.passes.shapes import Shapes
 from sardonyx.quantization.grid import Array
 
-__all__ = ["Choice", "Kept", "Target", "constant_of", "find_targets", "is_passing", "number_of"]
+__all__ = [
+    "Choice",
+    "Kept",
+    "Target",
+    "constant_of",
+    "find_targets",
+    "input_axis",
+    "is_passing",
+    "is_plain_product",
+    "number_of",
+]
 
 _FLOATS = (ir.DataType.FLOAT,)
 # Operators whose results are among their inputs' elements.
@@ -166,6 +176,10 @@ def _pool(node: ir.Node, shapes: Shapes, known: Known) -> Target | None:
     return Target(node, (0,))
 
 
+def _recurrent(node: ir.Node, shapes: Shapes, known: Known) -> str:
+    return "no quantized form of it is in the standard"
+
+
 _FINDERS: dict[str, Finder] = {
     "Conv": _convolution,
     "ConvTranspose": _convolution,
@@ -175,6 +189,9 @@ _FINDERS: dict[str, Finder] = {
     "AveragePool": _pool,
     "Gather": _table,
     "GlobalAveragePool": _pool,
+    "GRU": _recurrent,
+    "LSTM": _recurrent,
+    "RNN": _recurrent,
     "ReduceMean": _pool,
 }
 
@@ -191,6 +208,22 @@ def _from_convolution(value: ir.Value | None, known: Known) -> bool:
             return False
         value = node.inputs[0]
     return False
+
+
+def is_plain_product(node: ir.Node) -> bool:
+    """Whether a node is x times a constant matrix, and perhaps a bias, and nothing else."""
+    weights = constant_of(_input(node, 1))
+    if node.op_type not in ("MatMul", "Gemm") or weights is None or weights.ndim != 2:
+        return False
+    plain = all(_float(node, name) == 1.0 for name in ("alpha", "beta"))
+    return plain and not number_of(node, "transA")
+
+
+def input_axis(node: ir.Node, rank: int) -> int | None:
+    """The axis of a node's weights that its sums run along; None where it sums nothing."""
+    if node.op_type == "Gemm":
+        return 1 if number_of(node, "transB") else 0
+    return {"Conv": 1, "ConvTranspose": 0, "MatMul": max(rank - 2, 0)}.get(node.op_type)
 
 
 def is_passing(node: ir.Node | None, shapes: Shapes) -> Sequence[ir.Value]:

@@ -60,6 +60,39 @@ def residual_network() -> ir.Model:
     return build(text, weights)
 
 
+def word_network() -> ir.Model:
+    """A table of words, a normalisation and a layer with a residual connection, as transformers have them."""
+    weights = {
+        "table": normal(100, 64, seed=1),
+        "gain": 1 + normal(64, seed=2, scale=0.1),
+        "shift": normal(64, seed=3, scale=0.1),
+        "w1": normal(64, 128, seed=4, scale=0.15),
+        "b1": normal(128, seed=5, scale=0.1),
+        "w2": normal(128, 64, seed=6, scale=0.1),
+        "w3": normal(5, 64, seed=7, scale=0.2),
+        "b3": normal(5, seed=8),
+    }
+    text = """
+    net (int64[batch, length] ids) => (float[batch, 5] y) {
+        e = Gather(table, ids)
+        n = LayerNormalization(e, gain, shift)
+        h = MatMul(n, w1)
+        a = Add(h, b1)
+        r = Relu(a)
+        o = MatMul(r, w2)
+        s = Add(o, e)
+        axes = Constant<value_ints=[1]>()
+        m = ReduceMean<keepdims=0>(s, axes)
+        y = Gemm<transB=1>(m, w3, b3)
+    }"""
+    return build(text, weights)
+
+
+def words(seed: int, length: int = 12) -> dict[str, Array]:
+    ids = np.random.default_rng(seed).integers(0, 100, (4, length))
+    return {"ids": ids.astype(np.int64)}
+
+
 def run_everywhere(model: ir.Model, feeds: Mapping[str, Array]) -> tuple[list[Array], ...]:
     """The answers of our session, of onnxruntime and of the specification."""
     proto = to_proto(model)

@@ -75,8 +75,7 @@ def test_a_metric_of_ones_own_decides() -> None:
         ({"max_drop": -1.0}, "max_drop"),
         ({"metric": "classification"}, "labels"),
         ({"metric": "beauty"}, "beauty"),
-        ({"labels": [[1, 2]], "max_drop": 0.1}, "labels for 1 batches"),
-        ({"labels": [[1]] * 3, "max_drop": 0.1}, "1 labels for 2 answers"),
+        ({"labels": [[1, 2], [3]], "max_drop": 0.1}, "3 labels, and more samples"),
     ],
 )
 def test_goals_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
