@@ -578,5 +578,6 @@ def prune(
 
     plan = Plan(method, share, *pattern, multiple, tuple(exclude))
     model = load(source, limits=limits)
-    sample = [] if data is None else _calibration_data(model, data, None, None).sample
+    found = _calibration_data(model, data, None, None)
+    sample = [] if found is None else found.sample
     return prune_model(model, plan, sample, metric=metric, max_drop=max_drop, tell=tell)
