@@ -114,6 +114,7 @@ def whole_numbers(make: Maker, x: str, shape: Shape) -> None:
     for _ in range(make.pick(1, 2, 3)):
         pair = [i, number(0, 1, 2, -3, 7)]
         i = call(make.pick("Add", "Mul", "Sub"), *(pair if make.chance(0.7) else pair[::-1]))
+        i = call("Neg", i) if make.chance(0.2) else i
     less = call("Less", i, number(0, 1, 2))
     other = call("Greater", i, make.pick(i, number(0, 1)))
     joined = call(make.pick("And", "Or"), call("Not", less), call("Not", other))

@@ -229,12 +229,14 @@ def negated_operands(node: ir.Node, draft: Draft) -> Outcome:
     return None
 
 
-@rule("Neg", bound=EQUAL)
+@rule("Neg")
 def neg_of_sub(node: ir.Node, draft: Draft) -> Outcome:
-    """Neg(a - b) is b - a."""
+    """Neg(a - b) of integers is b - a."""
     inner = draft.made_by(node.inputs[0], "Sub")
     if inner is None or draft.opset < 7:
         return None
+    if draft.dtype(node.outputs[0]) not in DISCRETE:
+        return Refusal("-(a - a) is -0, and a - a is +0")
     if not draft.is_only_use(inner.outputs[0]):
         return Refusal("another node reads the difference")
     return draft.call("Sub", inner.inputs[1], inner.inputs[0])

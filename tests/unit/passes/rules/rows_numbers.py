@@ -32,7 +32,9 @@ ROWS: Mapping[str, Row] = {
     "already-nonnegative": Row(X, "a = Sigmoid (x) y = Relu (a)", "Sigmoid"),
     "abs-of-neg": Row(X, "a = Neg (x) y = Abs (a)", "Abs"),
     "negated-operands": Row(XZ, "a = Neg (z) y = Add (x, a)", "Sub"),
-    "neg-of-sub": Row(XZ, "a = Sub (x, z) y = Neg (a)", "Sub"),
+    "neg-of-sub": Row(
+        "int32[N, 4] x, int32[N, 4] z => int32[N, 4] y", "a = Sub (x, z) y = Neg (a)", "Sub"
+    ),
     "limit-by-constant": Row(
         X, "a = Max (x, low) y = Min (a, high)", "Clip", "float low = {-1.0}, float high = {2.0}"
     ),
