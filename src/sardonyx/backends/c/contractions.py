@@ -40,6 +40,7 @@ from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.choice import HALF_WEIGHTS
+from sardonyx.plan.halves import HALF_ARITHMETIC
 from sardonyx.plan.integers import is_whole_quads
 from sardonyx.plan.plan import (
     BATCH,
@@ -146,8 +147,9 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     else:
         text = _convolution(kernel, isa)
         buffers, scratch = (kernel.input, kernel.weights), "0"
+    coarse = "#define SX_COARSE\n" if kernel.choice.variant in HALF_ARITHMETIC else ""
     return f"""\
-{HEADERS}
+{coarse}{HEADERS}
 struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
 
 {epilogue}
