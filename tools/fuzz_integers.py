@@ -38,10 +38,10 @@ def main() -> int:
         try:
             name, found = check_seed(seed)
         except Exception:  # whatever it is, the seed is what a person needs
-            name, found = "", [f"seed {seed}: {traceback.format_exc()}"]
+            name, found = "", [f"seed {seed}: {traceback.format_exc()}"] * COPIES
         right[name] += COPIES - len(found)
         wrong += found
-        for line in found[:2]:
+        for line in found[:1]:
             print(line, flush=True)
     counts = ", ".join(f"{name} {count}" for name, count in sorted(right.items()) if name)
     print(f"{sum(right.values())} cases to the bit ({counts}); {len(wrong)} wrong")

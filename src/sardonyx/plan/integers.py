@@ -53,6 +53,7 @@ from sardonyx.sizes import Size, product, symbol
 __all__ = ["is_whole_quads", "write_integer_convolution", "write_integer_product"]
 
 _BYTES = ("u8", "i8")
+_CHANNELS = 16  # a register of bytes
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
 
 
@@ -118,7 +119,8 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     plain = tuple(n for n in (*numbers, inner, columns) if isinstance(n, int))
     packing = Packing("quads", (*plain, panel, factors.zero))
     packed = writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
-    sums = _sums(writer, factors, Packing("quad-sums", (*plain, panel, factors.zero)))
+    described_sums = (*plain, panel, factors.zero, _factor(factors))
+    sums = _sums(writer, factors, Packing("quad-sums", described_sums))
     writer.b.reset()
     corrected = _corrected(writer, site, factors, operands, sums)
     described = contraction.finish
@@ -199,19 +201,27 @@ def _convolved(
     problem = convolution_problem(shape, filters, counts, window, held, expected)
     alone = window.groups > 1 and window.groups == channels
     variants = (
-        ("depthwise",) if alone else convolution_variants(target, window, channels, held, "i32")
+        _depthwise_variants(target, window, channels, filters)
+        if alone
+        else convolution_variants(target, window, channels, held, "i32")
     )
     choice = choose(target, problem, variants)
     buffer = channels_last_input(writer, source, held)
     zero = factors.shift - factors.moved
-    if alone:
+    if choice.variant == "depthwise dot":
+        zero %= 256
+        packing = Packing("depthwise-quads", (factors.zero,))
+    elif alone:
         # There are no four channels to multiply at once; zero points are taken off as pixels are read.
         packing, factors = Packing("depthwise-bytes", (factors.zero,)), replace(factors, moved=0)
     else:
         panel, zero = target.panel_of(choice.variant, "i32"), zero % 256
         packing = Packing("filter-quads", (window.groups, panel, factors.zero))
-    packed = writer.extra(PackedConstant(factors.weights, packing), "i8" if alone else "i32", "in")
-    sums = _sums(writer, factors, Packing("filter-sums", (factors.zero,)))
+    of_bytes = packing.name == "depthwise-bytes"
+    packed = writer.extra(
+        PackedConstant(factors.weights, packing), "i8" if of_bytes else "i32", "in"
+    )
+    sums = _sums(writer, factors, Packing("filter-sums", (factors.zero, _factor(factors))))
     corrected = _corrected(writer, site, factors, lowering.operands, sums)
     finish = lowering.finish(site)
     with pixel_loop(writer, out, phases) as (position, lane):
@@ -237,6 +247,19 @@ def _convolved(
         zero,
     )
     return writer.done(complete(kernel, (*shape, *counts)))
+
+
+def _depthwise_variants(
+    target: Target, window: Window, channels: int, filters: int
+) -> tuple[str, ...]:
+    short = len(window.kernel) == 2 and window.kernel[0] <= 4
+    dots = target.column_dots and short and channels == filters and channels >= _CHANNELS
+    return ("depthwise dot",) if dots else ("depthwise",)
+
+
+def _factor(factors: _Factors) -> int:
+    """What the sums of the weights are multiplied with beforehand."""
+    return 1 if factors.moved is None else factors.moved
 
 
 def _factors(writer: Writer, group: Group, operands: Bytes, target: Target) -> _Factors | None:
@@ -297,10 +320,9 @@ def _corrected(
         if sums is None:
             return total
         if factors.moved is not None:
-            factor: Expr = const(factors.moved, "i32")
-        else:
-            zero = site.read(operands.a_zero, (0,) * len(site.shape(operands.a_zero)))
-            factor = const(factors.shift, "i32") - cast(zero, "i32")
+            return total + writer.b.load(sums, column)
+        zero = site.read(operands.a_zero, (0,) * len(site.shape(operands.a_zero)))
+        factor = const(factors.shift, "i32") - cast(zero, "i32")
         return total + factor * writer.b.load(sums, column)
 
     return correct

@@ -44,6 +44,7 @@ class Target:
         amx: whether products may go through AMX tiles.
         half_arithmetic: whether vectors of float16 are multiplied as they are.
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
+        column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Target:
     amx: bool = False
     half_arithmetic: bool = False
     unsigned_bytes: bool = False
+    column_dots: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

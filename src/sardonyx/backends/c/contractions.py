@@ -23,12 +23,14 @@ from sardonyx.backends.c.kernels.half import half_convolution, half_product
 from sardonyx.backends.c.kernels.half_winograd import half_winograd
 from sardonyx.backends.c.kernels.halves import pack_half_filters, pack_half_points, pack_halves
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
+from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.packing import (
     pack_b,
     pack_conv,
     pack_conv_quads,
     pack_depthwise,
+    pack_depthwise_quads,
     quads,
     signed_bytes,
 )
@@ -73,9 +75,11 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
         return pack_conv_quads(signed_bytes(array, zero), groups, Tile(1, panel))
     if packing.name == "depthwise-bytes":
         return pack_depthwise(signed_bytes(array, packing.numbers[0]))
+    if packing.name == "depthwise-quads":
+        return pack_depthwise_quads(signed_bytes(array, packing.numbers[0]))
     if packing.name == "filter-sums":
-        moved = signed_bytes(array, packing.numbers[0])
-        return np.asarray(np.sum(moved.reshape(len(moved), -1), axis=1, dtype=np.int32))
+        moved, factor = signed_bytes(array, packing.numbers[0]), np.int32(packing.numbers[1])
+        return np.asarray(factor * np.sum(moved.reshape(len(moved), -1), axis=1, dtype=np.int32))
     if packing.name == "winograd":
         return pack_winograd(array, Tile(1, *packing.numbers))
     if packing.name == "tile-filters":
@@ -94,7 +98,7 @@ def _pack_matrix(matrix: npt.NDArray[Any], packing: Packing) -> npt.NDArray[np.g
     """The operand of a product."""
     number = packing.numbers[5]
     if packing.name.startswith("quad"):
-        return _bytes(packing.name, matrix, packing.numbers[6], number)
+        return _bytes(packing.name, matrix, packing.numbers[6:], number)
     if packing.name == "tiles":
         return pack_tiles(matrix, number)
     if packing.name == "panels-f16":
@@ -113,12 +117,12 @@ def _matrix(array: npt.NDArray[Any], numbers: Sequence[int]) -> npt.NDArray[Any]
 
 
 def _bytes(
-    name: str, matrix: npt.NDArray[np.generic], zero: int, panel: int
+    name: str, matrix: npt.NDArray[np.generic], numbers: Sequence[int], panel: int
 ) -> npt.NDArray[np.generic]:
-    """Weights of an integer product less their zero point, in quads; or the sums of their columns."""
-    moved = signed_bytes(matrix, zero)
+    """Weights of an integer product less their zero point, in quads; or the sums of their columns, times a factor."""
+    moved = signed_bytes(matrix, numbers[0])
     if name == "quad-sums":
-        return np.asarray(np.sum(moved, axis=0, dtype=np.int32))
+        return np.asarray(np.int32(numbers[1]) * np.sum(moved, axis=0, dtype=np.int32))
     return pack_b(quads(moved), Tile(1, panel))
 
 
@@ -281,6 +285,9 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     spec = DepthwiseSpec(
         images, kernel.channels, window, many, kernel.stored, weights, kernel.padding
     )
+    if kernel.choice.variant == "depthwise dot":
+        flipped = (kernel.stored == "u8") != isa.unsigned_bytes
+        return integer_depthwise("contract", spec, "store_row", flipped=flipped)
     return depthwise("contract", spec, "store_row", isa)
 
 

@@ -87,6 +87,12 @@ def pack_depthwise(weights: NDArray[np.generic]) -> NDArray[np.generic]:
     return np.ascontiguousarray(weights.reshape(weights.shape[0], -1).T)
 
 
+def pack_depthwise_quads(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+    """W[OC, 1, rows, columns] of bytes, four rows at most, as [columns, OC] of quads of rows."""
+    columns = weights[:, 0].transpose(2, 1, 0)
+    return quads(columns)[:, 0]
+
+
 def pack_function(name: str, tile: Tile, dtype: str) -> str:
     """C text of `<name>`: packs `panels` panels, from column `first` on, of an operand in memory.
 

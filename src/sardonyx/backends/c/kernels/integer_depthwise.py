@@ -1,0 +1,185 @@
+"""Depthwise convolution of bytes, by dot products: the rows of a kernel's column are a quad.
+
+activations [images, height, width, channels]     weights [columns of the kernel][channels] of quads
+
+task = (image, line of output pixels)
+    for every few pixels of the line
+        for every 16 channels
+            for every column of the image under the windows
+                the bytes of its rows, zipped: four vectors of a quad a channel
+                c[pixel] += quads · weights[tap]      for every window that it lies in
+        epilogue, pixel by pixel
+
+A column is zipped once for all windows that it lies in. Kernels have four rows at most.
+"""
+
+from __future__ import annotations
+
+from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec
+from sardonyx.backends.c.kernels.nest import SUPPORT, row_counts
+
+__all__ = ["integer_depthwise"]
+
+CHANNELS = 16  # of a step: a register of bytes
+_TASK = 1 << 14  # dot products worth a task of their own
+_TASKS = 16
+
+_ZIPPED = """\
+#include "dot.h"
+typedef uint8_t sx_u8x16 __attribute__((vector_size(16)));
+typedef uint16_t sx_u16x8 __attribute__((vector_size(16)));
+typedef uint8_t sx_bytes __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int32_t sx_quads __attribute__((vector_size(16), aligned(4), may_alias));
+#define SX_LOW(T, a, b) (T)__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define SX_HIGH(T, a, b) (T)__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define SX_LOW_PAIRS(a, b) (sx_i32x4)__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define SX_HIGH_PAIRS(a, b) (sx_i32x4)__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+"""
+
+
+def integer_depthwise(name: str, spec: DepthwiseSpec, epilogue: str, *, flipped: bool) -> str:
+    """C text of the convolution as a static function; see `conv.conv` for its signature.
+
+    Args:
+        spec: its `zero` is the byte that stands for 0.
+        flipped: as of `gemm.Operand`.
+    """
+    window = spec.window
+    # Sums of a pixel are four vectors; those of the windows over one column are at work at the same time.
+    pixels = 4 if window.strides[1] == 1 else 3
+    counts = row_counts(window.output[1], pixels)
+    functions = "\n".join(_pixels_function(name, spec, count, pixels, flipped) for count in counts)
+    return f"""\
+{SUPPORT}
+{_ZIPPED}
+{functions}
+{_task_function(name, spec, epilogue, pixels, counts)}
+{_entry(name, spec)}"""
+
+
+def _reach(spec: DepthwiseSpec, pixels: int) -> int:
+    window = spec.window
+    return (pixels - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1
+
+
+def _pixels_function(name: str, spec: DepthwiseSpec, pixels: int, most: int, flipped: bool) -> str:
+    """`<name>_pixels_<n>`: n pixels of at most `most`, all channels."""
+    window = spec.window
+    rows, taps = window.kernel
+    stride, dilation = window.strides[1], window.dilations[1]
+    flip = " ^ 0x80" if flipped else ""
+    lines = [f"sx_i32x4 s{t}_{v} = {{0}};" for t in range(pixels) for v in range(4)]
+    for column in range(_reach(spec, pixels)):
+        uses = [
+            (t, k)
+            for t in range(pixels)
+            for k in range(taps)
+            if t * stride + k * dilation == column
+        ]
+        if not uses:
+            continue
+        lines.append("{")
+        for row in range(4):
+            load = f"*(const sx_bytes *)(columns[{row}][{column}] + c){flip}"
+            lines.append(f"const sx_u8x16 x{row} = {load if row < rows else '{0}'};")
+        lines += [
+            "const sx_u16x8 a = SX_LOW(sx_u16x8, x0, x1), b = SX_HIGH(sx_u16x8, x0, x1);",
+            "const sx_u16x8 d = SX_LOW(sx_u16x8, x2, x3), e = SX_HIGH(sx_u16x8, x2, x3);",
+            "const sx_i32x4 q0 = SX_LOW_PAIRS(a, d), q1 = SX_HIGH_PAIRS(a, d);",
+            "const sx_i32x4 q2 = SX_LOW_PAIRS(b, e), q3 = SX_HIGH_PAIRS(b, e);",
+        ]
+        lines += [
+            f"s{t}_{v} = sx_dot_4(s{t}_{v}, q{v}, *(const sx_quads *)(w + {k * spec.channels + 4 * v} + c));"
+            for t, k in uses
+            for v in range(4)
+        ]
+        lines.append("}")
+    lines += [
+        f"*(sx_quads *)(acc + {t * spec.channels + 4 * v} + c) = s{t}_{v};"
+        for t in range(pixels)
+        for v in range(4)
+    ]
+    body = "\n        ".join(lines)
+    return f"""\
+static void {name}_pixels_{pixels}(
+    const uint8_t *const (*columns)[{_reach(spec, most)}], const int32_t *w, int32_t *acc) {{
+    for (int64_t next = 0; next < {spec.channels}; next += {CHANNELS}) {{
+        /* The last vectors overlap the ones before them rather than run over the end. */
+        const int64_t c = sx_least(next, {spec.channels - CHANNELS});
+        {body}
+    }}
+}}
+"""
+
+
+def _task_function(
+    name: str, spec: DepthwiseSpec, epilogue: str, pixels: int, counts: list[int]
+) -> str:
+    window = spec.window
+    rows = window.kernel[0]
+    calls = "\n".join(
+        f"                case {n}: {name}_pixels_{n}(columns, job->b, acc); break;" for n in counts
+    )
+    return f"""\
+struct {name}_job {{
+    const struct env *env;
+    const void *a, *b;
+    const int64_t *n;
+}};
+
+static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
+    static const uint8_t padding[{spec.channels}] = {{[0 ... {spec.channels - 1}] = {spec.zero}}};
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+    const int64_t height = {window.input[0]}, width = {window.input[1]};
+    const int64_t lines = {window.output[0]}, across = {window.output[1]};
+    const int64_t tiles = sx_pieces(across, {pixels});
+    const uint8_t *columns[{rows}][{_reach(spec, pixels)}];
+    __attribute__((aligned(64))) int32_t acc[{pixels * spec.channels}];
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t line = task % lines, b = task / lines;
+        const uint8_t *image = (const uint8_t *)job->a + b * height * width * {spec.channels};
+        const int64_t top = line * {window.strides[0]} - {window.pads_begin[0]};
+        for (int64_t tile = 0; tile < tiles; tile++) {{
+            const int64_t m = sx_border(across, tiles, tile);
+            const int64_t taken = sx_border(across, tiles, tile + 1) - m;
+            const int64_t left = m * {window.strides[1]} - {window.pads_begin[1]};
+            for (int64_t row = 0; row < {rows}; row++) {{
+                const int64_t y = top + row * {window.dilations[0]};
+                for (int64_t j = 0; j < {_reach(spec, pixels)}; j++) {{
+                    const int64_t x = left + j;
+                    const int32_t inside = ((uint64_t)y < (uint64_t)height) & ((uint64_t)x < (uint64_t)width);
+                    columns[row][j] = inside ? image + (y * width + x) * {spec.channels} : padding;
+                }}
+            }}
+            switch (taken) {{
+{calls}
+            }}
+            for (int64_t r = 0; r < taken; r++)
+                {epilogue}(job->env, b, line * across + m + r, 0, {spec.channels}, acc + r * {spec.channels});
+        }}
+    }}
+}}
+"""
+
+
+def _entry(name: str, spec: DepthwiseSpec) -> str:
+    window = spec.window
+    work = window.kernel[1] * spec.channels // 4
+    return f"""\
+static void {name}(
+    sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
+    struct {name}_job job = {{env, a, b, n}};
+    const int64_t tasks = (int64_t)({spec.images}) * ({window.output[0]}), width = {window.output[1]};
+    (void)scratch, (void)n;
+    if (tasks <= 0 || width <= 0)
+        return;
+    const int64_t least = 1 + {_TASK} / (1 + width * {work});
+    const int64_t grain = tasks / {_TASKS} < least ? least : tasks / {_TASKS};
+    if (tasks <= grain)
+        {name}_lines(&job, 0, tasks);
+    else
+        run->parallel(run, tasks, grain, {name}_lines, &job);
+}}
+"""
