@@ -342,6 +342,7 @@ def quantize(
     metric: Metric | str | None = None,
     labels: Iterable[Any] | None = None,
     sensitivity: bool = False,
+    faster: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> Quantized:
@@ -372,6 +373,7 @@ def quantize(
             `labels`; by default 1 less what the outputs' cosine with the float model's is.
         labels: the right class of every sample of the data.
         sensitivity: measure every node by itself, for the report; `max_drop` does it anyway.
+        faster: time both models on this machine, and leave nodes in float that are slower quantized.
         progress: hears what is done, how far it is, and of how much where that is known.
     """
     from sardonyx.quantization.goal import Goal
@@ -396,7 +398,7 @@ def quantize(
     )
     model = load(source, limits=limits)
     found = _calibration_data(model, data, ranges, dims)
-    goal = Goal(max_drop, read_metric(metric, labels, found), sensitivity)
+    goal = Goal(max_drop, read_metric(metric, labels, found), sensitivity, faster)
     return quantize_model(model, options, found, goal, exclude=tuple(exclude), progress=progress)
 
 

@@ -95,6 +95,12 @@ def quantize(
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Measure every node by itself.")
     ] = False,
+    faster: Annotated[
+        bool,
+        typer.Option(
+            "--faster", help="Leave nodes in float that are slower quantized here, by timing."
+        ),
+    ] = False,
     dim: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=N", help="Size of a dynamic dimension of random data."),
@@ -144,6 +150,7 @@ def quantize(
             metric=_metric(metric),
             labels=None if labels is None else _labels(labels),
             sensitivity=sensitivity,
+            faster=faster,
             progress=_telling(progress, task),
         )
     if output is not None:

@@ -37,11 +37,13 @@ class Goal:
         max_drop: by how much the metric may fall; None for no bound.
         metric: of the user; None for the outputs' cosine.
         sensitivity: whether every node is measured by itself.
+        faster: whether nodes that are slower quantized on this machine stay in float.
     """
 
     max_drop: float | None = None
     metric: Metric | None = None
     sensitivity: bool = False
+    faster: bool = False
 
     def __post_init__(self) -> None:
         if self.max_drop is not None and not 0.0 <= self.max_drop < 1e30:
@@ -79,7 +81,10 @@ class Decision:
         return self.without([worst])
 
     def without(self, targets: Sequence[Target]) -> Decision:
-        reasons = {t.node: _reason(self.sensitivities[t.node]) for t in targets}
+        return self.kept_for({t.node: _reason(self.sensitivities[t.node]) for t in targets})
+
+    def kept_for(self, reasons: Mapping[ir.Node, str]) -> Decision:
+        """Nodes go back to float."""
         left = [target for target in self.targets if target.node not in reasons]
         return replace(self, targets=left, kept={**self.kept, **reasons})
 

@@ -103,12 +103,12 @@ class _Judge:
         self._smallest = float(numbers.smallest_subnormal)
 
     def places(self, node: ir.Node) -> Places | None:
-        """Numbers of the float inputs and outputs that may change; None for nodes without floats."""
+        """Numbers of the float inputs and outputs that may change; None for nodes that read no floats."""
         inputs = [
             i for i, v in enumerate(node.inputs) if v is not None and _is_float(v, self._shapes)
         ]
         outputs = [i for i, v in enumerate(node.outputs) if _is_float(v, self._shapes)]
-        if not inputs and not outputs:
+        if not inputs:
             return None
         types = _types(node.op_type, normal_domain(node.domain), self._version)
         if types is None or any(

@@ -30,6 +30,7 @@ from sardonyx.quantization.options import Dynamic, Half, Options, Static, Weight
 from sardonyx.quantization.recipe import Recipe, write
 from sardonyx.quantization.report import Accuracy, NodeReport, Report
 from sardonyx.quantization.scaling import favour, smooth
+from sardonyx.quantization.speed import slower_nodes
 from sardonyx.quantization.static import calibrate
 from sardonyx.quantization.targets import Choice, Kept, Target, find_targets
 from sardonyx.quantization.weight_only import choose_weights, weigh
@@ -194,7 +195,7 @@ def _check_data(options: Options, data: CalibrationData | None, goal: Goal) -> N
             )
         return
     needed = isinstance(options, Static)
-    if needed or goal.max_drop is not None or goal.sensitivity or goal.metric is not None:
+    if needed or goal != Goal():
         raise InputError(
             "there are no calibration data.",
             hint="Give some inputs of the kind that the model will meet (100 to 500 are usual), or the ranges of its "
@@ -206,21 +207,36 @@ def _write_within(
     recipe: Recipe, decision: Decision, data: CalibrationData, goal: Goal
 ) -> tuple[ir.Model, Decision, Accuracy | None]:
     """The model that was decided on; where its own kernels round over the bound, another node goes back to float."""
+    result = write(recipe, decision.targets)
+    session = Session(result)
+    if goal.faster:
+        before = Session(recipe.model)
+        slower = slower_nodes(before, session, decision.targets, data.sample[0])
+        if slower:
+            decision = decision.kept_for(slower)
+            result = write(recipe, decision.targets)
+            session = Session(result)
+    accuracy = _measure(session, recipe, decision, data, goal)
     for _ in range(_MOST_REPAIRS):
-        result = write(recipe, decision.targets)
-        session = Session(result)
-        accuracy = measure(partial(session.run, None), data.sample, recipe.answers)
-        if goal.metric is not None and accuracy is not None:
-            before = (
-                decision.metric
-                if decision.metric is not None
-                else goal.metric(Session(recipe.model))
-            )
-            accuracy = replace(accuracy, metric=(before, goal.metric(session)))
         if goal.is_held(accuracy) or not decision.targets:
             break
         decision = decision.with_one_less()
+        result = write(recipe, decision.targets)
+        session = Session(result)
+        accuracy = _measure(session, recipe, decision, data, goal)
     return result, decision, accuracy
+
+
+def _measure(
+    session: Session, recipe: Recipe, decision: Decision, data: CalibrationData, goal: Goal
+) -> Accuracy | None:
+    found = measure(partial(session.run, None), data.sample, recipe.answers)
+    if goal.metric is None or found is None:
+        return found
+    before = decision.metric
+    if before is None:
+        before = goal.metric(Session(recipe.model))
+    return replace(found, metric=(before, goal.metric(session)))
 
 
 def prepare(model: ir.Model, opset: int) -> tuple[ir.Model, Shapes]:
@@ -261,7 +277,9 @@ def _choose(
     elif isinstance(options, Dynamic):
         choice = choose_dynamic(choice)
     elif options.weights == ir.DataType.FLOAT8E4M3FN:  # there is no integer sum to add a bias to
-        choice = replace(choice, targets=tuple(replace(t, bias=None) for t in choice.targets))
+        choice = replace(
+            choice, targets=tuple(replace(t, bias=None, added=None) for t in choice.targets)
+        )
     if not choice.targets:
         raise _nothing_to_do(choice.kept)
     return choice

@@ -66,6 +66,9 @@ def write(recipe: Recipe, targets: Sequence[Target]) -> ir.Model:
         _reread(carrier, writer.node(carrier), rounded, range(len(carrier.inputs)))
     for target in targets:
         quantize_node(writer, recipe, target, writer.node(target.node), rounded)
+        if target.added is not None and target.activations:
+            node, number = target.added
+            _write_bias(writer, recipe, target, node, writer.node(node), number)
     writer.drop_unread()
     return writer.model
 
@@ -89,12 +92,19 @@ def quantize_node(
         return
     steps, grid = _parts(recipe, target)
     twin.replace_input_with(target.weights[0], writer.weights(_name(target), steps, grid))
-    if target.bias is None or not target.activations:
-        return
-    source, given = node_input(target, target.activations[0]), node_input(target, target.bias)
+    if target.bias is not None and target.activations:
+        _write_bias(writer, recipe, target, target.node, twin, target.bias)
+
+
+def _write_bias(
+    writer: Writer, recipe: Recipe, target: Target, node: ir.Node, twin: ir.Node, number: int
+) -> None:
+    """A bias in steps of activation times weight, as it is added to the integer sum."""
+    source, given = node_input(target, target.activations[0]), node.inputs[number]
     bias = recipe.biases.get(target.node, constant_of(given))
     assert bias is not None
-    # In steps of activation times weight it is added to the integer sum.
+    assert given is not None
+    grid = recipe.weights[target.node].grid
     scale = recipe.grids[source.name or ""].scale.astype(np.float64) * grid.scale
     fine = Grid(
         scale.astype(np.float32),
@@ -103,7 +113,7 @@ def quantize_node(
         None if scale.ndim == 0 else 0,
     )
     name = given.name or "bias"
-    twin.replace_input_with(target.bias, writer.weights(name, fine.quantize(bias), fine))
+    twin.replace_input_with(number, writer.weights(name, fine.quantize(bias), fine))
 
 
 def node_input(target: Target, number: int) -> ir.Value:

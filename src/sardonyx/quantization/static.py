@@ -23,7 +23,7 @@ from sardonyx.quantization.observers import Observer, make_observer
 from sardonyx.quantization.options import Static
 from sardonyx.quantization.recipe import Recipe, Steps
 from sardonyx.quantization.sharing import share_grids
-from sardonyx.quantization.targets import Target, constant_of
+from sardonyx.quantization.targets import Target, bias_of, constant_of
 
 __all__ = ["calibrate"]
 
@@ -91,7 +91,7 @@ def _steps(target: Target, options: Static, grids: dict[str, Grid]) -> Steps:
     small = node.op_type == "Gather" and options.weights == ir.DataType.FLOAT8E4M3FN
     dtype = ir.DataType.INT8 if small else options.weights
     grid = grid_of_weights(weights, dtype, axis=axis, symmetric=STEPS[dtype][0] < 0)
-    bias = constant_of(node.inputs[target.bias]) if target.bias is not None else None
+    bias = bias_of(target)
     if bias is not None and target.activations:
         # A channel of tiny weights beside a large bias: its steps of a * w would overflow 32 bits.
         source = node.inputs[target.activations[0]]

@@ -23,6 +23,7 @@ __all__ = [
     "Choice",
     "Kept",
     "Target",
+    "bias_of",
     "constant_of",
     "find_targets",
     "input_axis",
@@ -53,12 +54,14 @@ class Target:
         activations: numbers of the inputs that are quantized by what calibration saw.
         weights: number of the input that is constant, and the axis of its output channels; None where there is none.
         bias: number of the input that is added to the integer sum, where it is constant and can be an integer.
+        added: the Add behind a product, and the number of its constant vector: a bias too, in another node.
     """
 
     node: ir.Node
     activations: tuple[int, ...]
     weights: tuple[int, int] | None = None
     bias: int | None = None
+    added: tuple[ir.Node, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,12 +131,25 @@ def _product(node: ir.Node, shapes: Shapes, known: Known) -> Target | str:
     if weights.ndim < 2:
         return "its weights are a vector"
     if node.op_type == "MatMul":
-        return Target(node, (0,), (1, weights.ndim - 1))
+        return Target(node, (0,), (1, weights.ndim - 1), added=_added(node, weights.shape[-1]))
     axis = 0 if number_of(node, "transB") else 1
     bias = constant_of(_input(node, 2))
     plain = all(_float(node, name) == 1.0 for name in ("alpha", "beta"))
     whole = bias is not None and plain and bias.shape == (weights.shape[axis],)
     return Target(node, (0,), (1, axis), 2 if whole else None)
+
+
+def _added(node: ir.Node, columns: int) -> tuple[ir.Node, int] | None:
+    """The Add that alone reads a product, where its other operand is a constant for every column."""
+    value = node.outputs[0]
+    uses = value.uses()
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    (use,) = uses
+    if use.node.op_type != "Add" or normal_domain(use.node.domain):
+        return None
+    bias = constant_of(use.node.inputs[1 - use.idx])
+    return (use.node, 1 - use.idx) if bias is not None and bias.shape == (columns,) else None
 
 
 def _not_contracted(node: ir.Node, shapes: Shapes) -> str:
@@ -260,6 +276,13 @@ def constant_of(value: ir.Value | None) -> Array | None:
     if value is None or value.const_value is None or value.is_graph_input():
         return None
     return value.const_value.numpy()
+
+
+def bias_of(target: Target) -> Array | None:
+    """What is added to a target's sums, in the node itself or behind it."""
+    if target.bias is not None:
+        return constant_of(target.node.inputs[target.bias])
+    return None if target.added is None else constant_of(target.added[0].inputs[target.added[1]])
 
 
 def number_of(node: ir.Node, name: str, default: int = 0) -> int:

@@ -31,7 +31,9 @@ _SHORTEST = 16  # channels along the blocks; below it scales would take more tha
 def choose_weights(choice: Choice) -> Choice:
     """The targets that have weights, to be quantized alone; and those that have none are not spoken of."""
     targets = [
-        replace(t, activations=(), bias=None) for t in choice.targets if t.weights is not None
+        replace(t, activations=(), bias=None, added=None)
+        for t in choice.targets
+        if t.weights is not None
     ]
     kept = [one for one in choice.kept if one.node.op_type not in ("Add", "AveragePool")]
     return Choice(tuple(targets), tuple(kept))

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.unit.quantization.models import build, normal, residual_network
@@ -92,3 +95,25 @@ def test_the_search_keeps_only_what_the_bound_needs(needed: tuple[int, ...]) -> 
         progress=lambda what, done, total: None,
     )
     assert {int(number) for number in np.flatnonzero(~mix)} == set(needed)
+
+
+def test_nodes_that_are_slower_quantized_stay_in_float(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the profile's word: here every kernel of the quantized model is said to take ten times as long."""
+    from sardonyx.runtime.profile import Profile
+    from sardonyx.runtime.session import Session
+
+    truth = Session.profile
+
+    def profile(self: Session, feeds: Any, **options: Any) -> Profile:
+        found = truth(self, feeds, **options)
+        names = {node.op for step in found.steps for node in step.nodes}
+        by = 10.0 if "QuantizeLinear" in names else 1e-3
+        steps = tuple(replace(step, seconds=step.seconds * by) for step in found.steps)
+        return replace(found, steps=steps)
+
+    monkeypatch.setattr(Session, "profile", profile)
+    model = build("g (float[n, 8] x) => (float[n, 8] y) { y = MatMul(x, w) }", {"w": normal(8, 8)})
+    result = sx.quantize(model, {"x": normal(4, 8)}, faster=True)
+    (kept,) = result.report.kept
+    assert "slower quantized on this machine" in kept.reason
+    assert [node.op_type for node in result.model.graph] == ["MatMul"]

@@ -4,8 +4,16 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
-from tests.unit.quantization.models import build, normal, residual_network, run_everywhere
+from tests.unit.quantization.models import (
+    build,
+    normal,
+    residual_network,
+    run_everywhere,
+    word_network,
+    words,
+)
 
 import sardonyx as sx
 from sardonyx.errors import InputError, RunError
@@ -139,3 +147,23 @@ def test_nothing_to_quantize_is_an_error() -> None:
 def test_unknown_options_are_named(option: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         sx.quantize(residual_network(), BATCHES, **option)  # type: ignore[arg-type]
+
+
+def test_a_bias_behind_a_product_is_of_the_same_steps() -> None:
+    data = [words(seed) for seed in range(3)]
+    result = sx.quantize(word_network(), data)
+    graph = result.model.graph
+    (bias,) = (v for v in graph.initializers.values() if (v.name or "").startswith("b1.quantized"))
+    assert bias.dtype == ir.DataType.INT32
+    ours, peer, truth = run_everywhere(result.model, data[0])
+    largest = np.abs(truth[0]).max()
+    assert np.abs(ours[0] - truth[0]).max() <= largest * 1e-3
+    assert np.abs(peer[0] - truth[0]).max() <= largest * 1e-3
+
+
+def test_tables_are_looked_up_as_bytes() -> None:
+    graph = sx.quantize(word_network(), [words(0)]).model.graph
+    (lookup,) = (node for node in graph if node.op_type == "Gather")
+    assert lookup.inputs[0] is not None
+    assert lookup.inputs[0].dtype == ir.DataType.INT8
+    assert [use.node.op_type for use in lookup.outputs[0].uses()] == ["DequantizeLinear"]

@@ -166,6 +166,7 @@ def _write(found: _Found, twin: ir.Node) -> list[ir.Node]:
     def call(op: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
         node = ir.Node("", op, inputs, ir.convenience.convert_attributes(attributes))
         node.outputs[0].name = f"{base}.{len(made)}"
+        node.name = twin.name or f"→ {base}"  # as profiles show it: the user's own
         made.append(node)
         return node.outputs[0]
 
