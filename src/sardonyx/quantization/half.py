@@ -72,7 +72,7 @@ def plan_half(
         ]
         ranges = {value.name or "": MinMax() for value in (*fed, *floats) if value.name}
         sinks = {name: [one.see] for name, one in ranges.items()}
-        answers = observe(model, sinks, data, progress, finite=False)
+        answers = observe(model, sinks, data, progress, finite=False, extremes=ranges.keys())
     judge = _Judge(dtype, shapes, {name: r.largest for name, r in ranges.items()}, model)
     converted: dict[ir.Node, Places] = {}
     kept: list[Kept] = []

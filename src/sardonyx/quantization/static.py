@@ -51,7 +51,9 @@ def calibrate(
     means = _means(targets) if options.correct_bias else {}
     for name, mean in means.items():
         sinks.setdefault(name, []).append(mean.see)
-    answers = observe(model, sinks, data, progress)
+    # Where the extremes are enough, they are found in the graph, and no tensor is handed over.
+    extremes = frozenset(seen if options.calibration == "minmax" else ()) - means.keys()
+    answers = observe(model, sinks, data, progress, extremes=extremes)
     low, high = STEPS[options.activations]
     grids: dict[str, Grid] = {}
     for name, observer in observers.items():
