@@ -88,7 +88,9 @@ def observe(
         if number < len(data.sample):
             answers.append(results[:own])
         for name, wanted in sinks.items():
-            value = feeds[name] if name in fed else _gathered(results, places[name])
+            value = feeds.get(name) if name in fed else _gathered(results, places[name])
+            if value is None:  # an input that has a value of its own, and was not fed
+                value = model.graph.initializers[name].const_value.numpy()  # type: ignore[union-attr]
             assert isinstance(value, np.ndarray)
             _check(name, value, number, is_input=name in fed, finite=finite)
             for sink in wanted:

@@ -88,6 +88,15 @@ def word_network() -> ir.Model:
     return build(text, weights)
 
 
+def outlier_network() -> tuple[ir.Model, list[dict[str, Array]]]:
+    """Two products; one input of the second is a hundred times larger than the others."""
+    weights = {"w": normal(8, 8, seed=1, scale=0.3), "v": normal(8, 4, seed=2)}
+    weights["v"][0] *= 1e-3
+    weights["w"][:, 0] *= 1e3
+    text = "g (float[n, 8] x) => (float[n, 4] y) { [w_product] a = MatMul(x, w)  b = Relu(a)  y = MatMul(b, v) }"
+    return build(text, weights), [{"x": normal(16, 8, seed=seed)} for seed in range(3)]
+
+
 def words(seed: int, length: int = 12) -> dict[str, Array]:
     ids = np.random.default_rng(seed).integers(0, 100, (4, length))
     return {"ids": ids.astype(np.int64)}

@@ -5,29 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.quantization.models import build, normal, residual_network
+from tests.unit.quantization.models import build, normal, outlier_network
 
 import sardonyx as sx
 from sardonyx.errors import InputError
 from sardonyx.quantization.search import find_mix
 
-BATCHES = [{"x": normal(2, 3, 8, 8, seed=seed)} for seed in range(10, 13)]
-
-
-def outlier_network() -> tuple[object, list[dict[str, np.ndarray]]]:
-    """Two products; one input of the second is a hundred times larger than the others."""
-    weights = {"w": normal(8, 8, seed=1, scale=0.3), "v": normal(8, 4, seed=2)}
-    weights["v"][0] *= 1e-3
-    weights["w"][:, 0] *= 1e3
-    text = (
-        "g (float[n, 8] x) => (float[n, 4] y) { a = MatMul(x, w)  b = Relu(a)  y = MatMul(b, v) }"
-    )
-    return build(text, weights), [{"x": normal(16, 8, seed=seed)} for seed in range(3)]
-
 
 def test_the_most_sensitive_node_is_named_first() -> None:
     model, data = outlier_network()
-    report = sx.quantize(model, data, sensitivity=True).report  # type: ignore[arg-type]
+    report = sx.quantize(model, data, sensitivity=True).report
     first, second = report.ranked
     assert "→ y" in first.node
     assert first.change is not None
@@ -40,10 +27,10 @@ def test_the_most_sensitive_node_is_named_first() -> None:
 
 def test_max_drop_keeps_what_it_must_and_says_why() -> None:
     model, data = outlier_network()
-    plain = sx.quantize(model, data).report  # type: ignore[arg-type]
+    plain = sx.quantize(model, data).report
     assert plain.accuracy is not None
     assert plain.accuracy.cosine < 0.999
-    result = sx.quantize(model, data, max_drop=1e-3)  # type: ignore[arg-type]
+    result = sx.quantize(model, data, max_drop=1e-3)
     (kept,) = result.report.kept
     assert "→ y" in kept.node
     assert "max_drop" in kept.reason
@@ -53,22 +40,22 @@ def test_max_drop_keeps_what_it_must_and_says_why() -> None:
 
 
 def test_labels_and_a_task_are_a_metric() -> None:
-    model = residual_network()
-    labels = [sx.Session(model).run(None, batch)[0].argmax(axis=1) for batch in BATCHES]
-    report = sx.quantize(model, BATCHES, max_drop=0.0, labels=labels).report
+    model, data = outlier_network()
+    labels = [sx.Session(model).run(None, batch)[0].argmax(axis=1) for batch in data]
+    report = sx.quantize(model, data, max_drop=0.0, labels=labels).report
     assert report.accuracy is not None
     assert report.accuracy.metric == (1.0, 1.0)
 
 
 def test_a_metric_of_ones_own_decides() -> None:
-    model = residual_network()
+    model, data = outlier_network()
 
     def nothing_may_change(session: object) -> float:
-        (found,) = session.run(["y"], BATCHES[0])  # type: ignore[attr-defined]
+        (found,) = session.run(["y"], data[0])  # type: ignore[attr-defined]
         return float(np.array_equal(found, truth))
 
-    (truth,) = sx.Session(model).run(None, BATCHES[0])
-    report = sx.quantize(model, BATCHES, max_drop=0.5, metric=nothing_may_change).report
+    (truth,) = sx.Session(model).run(None, data[0])
+    report = sx.quantize(model, data, max_drop=0.5, metric=nothing_may_change).report
     assert len(report.kept) == len(report.nodes)
 
 
@@ -83,7 +70,7 @@ def test_a_metric_of_ones_own_decides() -> None:
 )
 def test_goals_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        sx.quantize(residual_network(), BATCHES, **options)  # type: ignore[arg-type]
+        sx.quantize(*outlier_network(), **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("needed", [(), (3,), (0, 4), (1, 2, 5), tuple(range(6))])
