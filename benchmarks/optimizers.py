@@ -145,29 +145,36 @@ def _said_by(engine: str, path: Path, made: Path) -> str:
 
 def agree(engine: str, path: Path, made: Path) -> None:
     """Print what an engine says of the original, "" where it runs, and then of the result."""
-    from sardonyx.comparison.difference import differences
     from sardonyx.errors import SardonyxError
 
     try:
         every = feeds_of(path)
         wanted = _answers(engine, path, every)
+        if _differences(wanted, _answers(engine, path, every)):
+            print(MARK + json.dumps("its own answers change from run to run"))
+            return
     except (SardonyxError, RuntimeError) as error:
         print(MARK + json.dumps(_line(error)))
         return
     print(MARK + json.dumps(""), flush=True)
     try:
-        found = _answers(engine, made, every)
+        wrong = _differences(wanted, _answers(engine, made, every))
     except (SardonyxError, RuntimeError) as error:
         print(MARK + json.dumps(_line(error)))
         return
-    wrong = [
+    print(MARK + json.dumps("; ".join(wrong) or "agrees"))
+
+
+def _differences(wanted: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[str]:
+    from sardonyx.comparison.difference import differences
+
+    return [
         f"{one.name}: {one.reason}"
         for expected, got in zip(wanted, found, strict=True)
         for name in expected
         for one in differences(name, expected[name], got[name], None, None)
         if not one.ok
     ]
-    print(MARK + json.dumps("; ".join(wrong) or "agrees"))
 
 
 def _line(error: Exception) -> str:
