@@ -3,6 +3,7 @@
     python -m benchmarks.peers --beside onnxruntime openvino torch --json build/speed-2.json
     python -m benchmarks.peers --threads 1 --json build/speed-1.json
     python -m benchmarks.tuning --json build/tuning.json
+    python -m benchmarks.quantized --folder build/int8 --json build/quantized.json
     python -m benchmarks.peers --start-up --json build/start-up.json
     python -m benchmarks.accuracy --json build/accuracy.json
     python -m benchmarks.real_models --json build/real.json
@@ -89,6 +90,19 @@ def tuning_section(content: Result) -> str:
     for row in content["results"]:
         plain = statistics.median(row["seconds"]["plain"]) * 1e3
         lines.append(f"| {row['model']} | {plain:.3g} | {ratio_text(row['ratio'])} |")
+    return "\n".join(lines)
+
+
+def quantized_section(content: Result) -> str:
+    peers = list(content["results"][0]["ratios"])
+    lines = [
+        f"| model | ms | {' | '.join(f'× {peer}' for peer in peers)} | bytes × float32's | cosine |",
+        f"|---|--:|{'--:|' * len(peers)}--:|--:|",
+    ]
+    for row in content["results"]:
+        own = statistics.median(row["seconds"]["ours, INT8"]) * 1e3
+        cells = [row["model"], f"{own:.3g}", *(ratio_text(row["ratios"].get(p)) for p in peers)]
+        lines.append(f"| {' | '.join(cells)} | {row['bytes']:.3f} | {row['cosine']:.4f} |")
     return "\n".join(lines)
 
 
@@ -179,6 +193,7 @@ SECTIONS: Mapping[str, Callable[[Result], str]] = {
     "accuracy": accuracy_section,
     "real": real_section,
     "tuning": tuning_section,
+    "quantized": quantized_section,
 }
 
 
@@ -193,6 +208,7 @@ def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
             "start-up": "Start-up and memory, from the cache of compiled models",
             "accuracy": "Accuracy, against float64"
             + (", trained models" if content.get("real") else ""),
+            "quantized": f"INT8, batch 1, {machine['threads']} threads: the file of {content.get('by', '')}'s quantizer in every engine",
             "tuning": "Tuned and untuned (`Session(tune=True)`)",
             "real": f"Trained models from packages, {machine['threads']} threads",
         }[kind]

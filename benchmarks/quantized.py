@@ -126,7 +126,12 @@ def main() -> None:
     machine = describe_machine(arguments.threads, PEERS)
     console.print(*[f"{key}: {value}" for key, value in machine.items()], sep="\n")
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps({"machine": machine, "models": found}, indent=1))
+        arguments.json.write_text(
+            json.dumps(
+                {"kind": "quantized", "by": arguments.by, "machine": machine, "results": found},
+                indent=1,
+            )
+        )
 
 
 if __name__ == "__main__":
