@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -343,11 +344,11 @@ def _reshape(tracer: _Tracer, node: ir.Node) -> Sequence[Channels | None] | None
         return None if found is None else [Channels(found, x.numbers)]
     if before[: x.axis] != after[: x.axis] or len(after) <= x.axis:
         return None
-    inner = before[x.axis + 1 :]
+    inner = [size for size in before[x.axis + 1 :] if isinstance(size, int)]
     if after[x.axis] == len(x.numbers):
         numbers = x.numbers
-    elif len(after) == x.axis + 1 and all(isinstance(size, int) for size in inner):
-        numbers = np.repeat(x.numbers, int(np.prod(inner, dtype=np.int64)))  # type: ignore[arg-type]  # they are ints
+    elif len(after) == x.axis + 1 and len(inner) == len(before) - x.axis - 1:
+        numbers = np.repeat(x.numbers, math.prod(inner))
     else:
         return None
     if node.op_type == "Reshape":

@@ -90,7 +90,8 @@ def observe(
         for name, wanted in sinks.items():
             value = feeds.get(name) if name in fed else _gathered(results, places[name])
             if value is None:  # an input that has a value of its own, and was not fed
-                value = model.graph.initializers[name].const_value.numpy()  # type: ignore[union-attr]
+                given = model.graph.initializers[name].const_value
+                value = None if given is None else given.numpy()
             assert isinstance(value, np.ndarray)
             _check(name, value, number, is_input=name in fed, finite=finite)
             for sink in wanted:

@@ -228,7 +228,9 @@ def _casts(
 
 def _is_half(value: ir.Value, converted: Mapping[ir.Node, Places]) -> bool:
     producer = value.producer()
-    return producer in converted and value.index() in converted[producer][1]  # type: ignore[index]
+    return (
+        producer is not None and producer in converted and value.index() in converted[producer][1]
+    )
 
 
 def _is_float(value: ir.Value, shapes: Shapes) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -93,13 +94,13 @@ def favour(
         candidates = [_centred(sizes**power) for power in _POWERS]
         factors[read.value] = min(
             candidates,
-            key=lambda s, read=read, moment=moment: _error(read, moment, s, options),  # type: ignore[misc]
+            key=partial(_error, read, moment, options),
         )
         progress("scaling channels", number + 1, len(reads))
     return _scale(model, reads, factors)
 
 
-def _error(read: _Read, moment: Array, factors: Array, options: WeightOnly) -> float:
+def _error(read: _Read, moment: Array, options: WeightOnly, factors: Array) -> float:
     """The squared error of all products of the data that read a value."""
     total = 0.0
     for rows in read.weights:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def measure_sensitivity(
     found: list[Sensitivity] = []
     for number in range(board.size):
         alone = np.arange(board.size) == number
-        accuracy = measure(lambda feeds, on=alone: board.run(on, feeds), batches, answers)  # type: ignore[misc]
+        accuracy = measure(partial(board.run, alone), batches, answers)
         change = 0.0 if accuracy is None else max(1.0 - accuracy.cosine, 0.0)
         found.append(Sensitivity(decibels(float(signal[number]), float(noise[number])), change))
         progress("measuring nodes", number + 1, board.size)
