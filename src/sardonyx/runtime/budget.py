@@ -7,10 +7,10 @@ until a fifth of the limit is free again. The count may be wrong (processes die,
 whoever looks sets it right, and where there is none, the first put looks.
 
 The last use of an entry is its time of access, which `entry` sets itself whenever it hands one out: no mount option
-changes that. Code and plans are small and take seconds to make, weights are large and take none: what is small goes when it was
-not used for a month longer than what else would go. What was used within the last seconds stays, since somebody may be about to load it. A file that is mapped or
-loaded already can be removed on Linux and macOS: who has it goes on with it, and the disk has the bytes back when
-the last of them ends.
+changes that. Code and plans are small and take seconds to make, weights are large and take none: what is small goes
+when it was not used for a month longer than what else would go. What was used within the last seconds stays, since
+somebody may be about to load it. A file that is mapped or loaded already can be removed on Linux and macOS: who has it
+goes on with it, and the disk has the bytes back when the last of them ends.
 """
 
 from __future__ import annotations
@@ -127,24 +127,34 @@ class Budget:
         now = time.monotonic()
         if total is None or now - self._looked >= PAUSE_SECONDS:
             self._looked = now
-            self._make_room()
+            while self._make_room() and self._is_full():
+                pass  # others put entries while this one looked, and left making room to it
 
-    def _make_room(self) -> None:
-        """Look at all entries, and remove the least recent ones beyond the limit; one process at a time."""
+    def _is_full(self) -> bool:
+        total = read_count(self._root) or 0
+        return total > limit_of(self._root, self._given, total)
+
+    def _make_room(self) -> bool:
+        """Look at all entries, and remove the least recent ones beyond the limit; whether any went.
+
+        One process at a time: who finds another at it leaves it to that one, which looks at the count once more when
+        it has given the lock back.
+        """
         lock = self._root / "lock" / _LOCK
         held = acquire(lock, wait=False)
         if held is None:
-            return
+            return False
         try:
-            before = read_count(self._root) or 0
+            before = read_count(self._root)
             entries = [entry for kind in self._kinds for entry in walk(self._root / kind)]
             total = sum(entry.bytes + OVERHEAD for entry in entries)
             limit = limit_of(self._root, self._given, total)
-            if total > limit:
-                total -= _remove(entries, total - limit + limit // FREED)
-            # What others put while this one looked may be counted twice: better than not at all.
-            meanwhile = max(0, (read_count(self._root) or 0) - before)
-            count(self._root, total + meanwhile, instead=True)
+            freed = _remove(entries, total - limit + limit // FREED) if total > limit else 0
+            total -= freed
+            # A difference, so that no put of others is lost. One that was seen here may be counted twice: better so.
+            if before is None or count(self._root, total - before) is None:
+                count(self._root, total, instead=True)
+            return freed > 0
         finally:
             release(lock, held)
 
