@@ -40,6 +40,14 @@ static inline sx_h8 sx_half_load(const float *from) {
     return x;
 }
 
+/* The same of eight floats times one. */
+static inline sx_h8 sx_half_scaled(const float *from, float factor) {
+    const sx_f4 low = *(const sx_f4m *)from * factor, high = *(const sx_f4m *)(from + 4) * factor;
+    sx_h8 x;
+    __asm__("fcvtn %0.4h, %1.4s\n\tfcvtn2 %0.8h, %2.4s" : "=&w"(x) : "w"(low), "w"(high));
+    return x;
+}
+
 static inline sx_i16x8 sx_half_magnitude(sx_h8 x) { return (sx_i16x8)x & 0x7fff; }
 
 /* Of magnitudes, whose bits are in the order of their sizes; a NaN is the largest. */
@@ -67,66 +75,75 @@ static inline void sx_half_turn(sx_h8 x[8]) {
         x[i] = y[i];
 }
 
-/* Powers of two that bring the largest finite number of a row into [1, 2), or below 4: what float16 holds of it then
- * is as exact as it can be. What is not finite stays so. */
-static __attribute__((noinline, cold)) void sx_half_rescale(
-    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t r, _Float16 *packed, float *scale) {
-    uint32_t largest = 0;
-    for (int64_t s = 0; s < segments; s++)
-        for (int64_t k = 0; k < depth; k++) {
-            const uint32_t bits = sx_bits_f32(rows[s][r][k]) & 0x7fffffffu;
-            largest = bits > largest && bits < 0x7f800000u ? bits : largest;
-        }
-    uint32_t exponent = largest >> 23;
-    if (largest == 0)
-        return;
-    exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
-    *scale = sx_from_bits_f32(exponent << 23);
-    const float factor = sx_from_bits_f32((254 - exponent) << 23);
-    for (int64_t s = 0; s < segments; s++)
-        for (int64_t k = 0; k < depth; k++, packed += 8)
-            packed[r] = (_Float16)(rows[s][r][k] * factor);
-}
-
-/* Rows whose largest number is in [2^-3, 2^9] stay as they are: sums of 64 products with weights below 1 are below
- * 2^15, and what is lost below 2^-25 is less than a millionth of the largest. Whether all rows are of that kind: then
- * nothing is infinite in the end, unless a weight is. */
-static inline int32_t sx_half_strip(
-    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, _Float16 *packed, float *scales) {
+/* What the strip packs, `factors[r]` times row r; of each row the largest magnitude in float16. */
+static inline __attribute__((always_inline)) sx_i16x8 sx_half_pack(
+    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, const float *factors,
+    _Float16 *packed) {
     sx_i16x8 largest = {0};
-    _Float16 *to = packed;
     for (int64_t s = 0; s < segments; s++) {
         const float *from[8];
         for (int64_t r = 0; r < 8; r++)
             from[r] = rows[s][r < taken ? r : 0];
         int64_t k = 0;
-        for (; k + 8 <= depth; k += 8, to += 64) {
+        for (; k + 8 <= depth; k += 8, packed += 64) {
             sx_h8 x[8];
             for (int32_t r = 0; r < 8; r++)
-                x[r] = sx_half_load(from[r] + k);
+                x[r] = factors ? sx_half_scaled(from[r] + k, factors[r]) : sx_half_load(from[r] + k);
             sx_half_turn(x);
             for (int32_t i = 0; i < 8; i++) {
                 largest = sx_half_larger(largest, sx_half_magnitude(x[i]));
-                *(sx_h8m *)(to + 8 * i) = x[i];
+                *(sx_h8m *)(packed + 8 * i) = x[i];
             }
         }
-        for (; k < depth; k++, to += 8) {
+        for (; k < depth; k++, packed += 8) {
             sx_h8 x;
             for (int32_t r = 0; r < 8; r++)
-                x[r] = (_Float16)from[r][k];
+                x[r] = (_Float16)(factors ? from[r][k] * factors[r] : from[r][k]);
             largest = sx_half_larger(largest, sx_half_magnitude(x));
-            *(sx_h8m *)to = x;
+            *(sx_h8m *)packed = x;
         }
     }
-    for (int64_t r = 0; r < 8; r++)
+    return largest;
+}
+
+/* The strip again, with powers of two that bring the largest finite number of such a row into [1, 2), or below 4: what
+ * float16 holds of it then is as exact as it can be. What is not finite stays so. */
+static __attribute__((noinline, cold)) void sx_half_rescale(
+    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, const int32_t *wild,
+    _Float16 *packed, float *scales) {
+    float factors[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int64_t r = 0; r < taken; r++) {
+        uint32_t largest = 0;
+        for (int64_t s = 0; wild[r] && s < segments; s++)
+            for (int64_t k = 0; k < depth; k++) {
+                const uint32_t bits = sx_bits_f32(rows[s][r][k]) & 0x7fffffffu;
+                largest = bits > largest && bits < 0x7f800000u ? bits : largest;
+            }
+        if (largest == 0)
+            continue;
+        uint32_t exponent = largest >> 23;
+        exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
+        scales[r] = sx_from_bits_f32(exponent << 23);
+        factors[r] = sx_from_bits_f32((254 - exponent) << 23);
+    }
+    sx_half_pack(rows, segments, depth, taken, factors, packed);
+}
+
+/* Rows whose largest number is in [2^-3, 2^7] stay as they are: sums of 256 products with weights below 1 are below
+ * 2^15, and what is lost below 2^-25 is less than a millionth of the largest. Whether all rows are of that kind: then
+ * nothing is infinite in the end, unless a weight is. */
+static inline int32_t sx_half_strip(
+    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, _Float16 *packed, float *scales) {
+    const sx_i16x8 largest = sx_half_pack(rows, segments, depth, taken, 0, packed);
+    int32_t wild[8], any = 0;
+    for (int64_t r = 0; r < 8; r++) {
         scales[r] = 1.0f;
-    int32_t tame = 1;
-    for (int64_t r = 0; r < taken; r++)
-        if ((largest[r] < 0x3000) | (largest[r] > 0x6000)) {
-            sx_half_rescale(rows, segments, depth, r, packed, scales + r);
-            tame = 0;
-        }
-    return tame;
+        wild[r] = (r < taken) & ((largest[r] < 0x3000) | (largest[r] > 0x5800));
+        any |= wild[r];
+    }
+    if (any)
+        sx_half_rescale(rows, segments, depth, taken, wild, packed, scales);
+    return !any;
 }
 
 #endif

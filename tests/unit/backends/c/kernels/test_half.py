@@ -14,7 +14,7 @@ from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
-from sardonyx.backends.c.kernels.half_tile import RUN
+from sardonyx.backends.c.kernels.half_tile import RUN, RUNS
 from sardonyx.backends.c.kernels.half_winograd import half_winograd
 from sardonyx.backends.c.kernels.halves import (
     COLUMNS,
@@ -27,8 +27,9 @@ from sardonyx.backends.c.kernels.isa import NEON
 
 Array = NDArray[np.float32]
 DYNAMIC = GemmSpec("n[0]", "n[1]", "n[2]", Operand("n[2]"), Packed())
-# The largest error, of the sum of the products' magnitudes: 2^-11 for each operand, and as much for every rounding of a run.
-LOST = (RUN + 2) * 2.0**-11
+# The largest error, of the sum of the products' magnitudes: 2^-11 for each operand, and as much for every rounding of
+# a run and of its group.
+LOST = (RUN + RUNS + 2) * 2.0**-11
 USUAL = 2.0**-9  # what errors at random come to, of the root of the sum of squares
 
 compiled = pytest.mark.skipif("fp16" not in host_cpu().features, reason="no float16 arithmetic")
@@ -179,11 +180,12 @@ def test_rows_and_columns_of_every_size_beside_each_other(kernel: Kernel) -> Non
 
 @compiled
 def test_numbers_at_the_borders_of_what_is_not_scaled(kernel: Kernel) -> None:
-    b = np.ones((RUN, 16), np.float32)
-    for size in (2.0**-5, 2.0**9, 2.0**-6, 2.0**10, 65504.0, 1e5, 1e-8, 1e36):
-        a = np.full((8, RUN), size, np.float32)
+    depth = 2 * RUN * RUNS
+    b = np.full((depth, 16), 1 - 2.0**-11, np.float32)  # the largest that is not scaled
+    for size in (2.0**-3, 2.0**7, 2.0**-4, 2.0**8, 65504.0, 1e5, 1e-8, 1e35):
+        a = np.full((8, depth), size, np.float32)
         # Equal terms are rounded the same way, over and over: the worst that can happen to a run.
-        assert np.allclose(product(kernel, a, b), size * RUN, rtol=1e-2, atol=0)
+        assert np.allclose(product(kernel, a, b), size * depth, rtol=1e-2, atol=0)
 
 
 @compiled
