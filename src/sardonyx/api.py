@@ -363,7 +363,7 @@ def quantize(
         bits, block, algorithm: for weights alone: 8 or 4; how many of a column share a scale (0 for all; by default 32 of
             4 bits); "rtn" rounds to nearest, "gptq" and "awq" by the data.
         smooth, equalize, correct_bias: for static, before ranges are measured: channels evened out between values and the
-            weights of products (SmoothQuant; 0.5 is usual), and between convolutions; biases that take back what rounded
+            weights of products (SmoothQuant; 0.8 is a good start), and between convolutions; biases that take back what rounded
             weights add on average.
         ranges: instead of data, the range of every float input: it is calibrated on random numbers.
         dims: sizes of dynamic dimensions of such random inputs.

@@ -64,7 +64,7 @@ def quantize(
     algorithm: Annotated[str, typer.Option(help="Of weights alone: rtn, gptq or awq.")] = "rtn",
     smooth: Annotated[
         float | None,
-        typer.Option(help="Even out channels before products (SmoothQuant); 0.5 is usual."),
+        typer.Option(help="Even out channels before products (SmoothQuant); 0.8 is a good start."),
     ] = None,
     equalize: Annotated[
         bool, typer.Option("--equalize", help="Even out channels between convolutions.")

@@ -164,7 +164,9 @@ def read_options(
     if not 50.0 < percentile <= 100.0:
         raise InputError(f"percentile={percentile}; it is above 50, and at most 100.")
     if smooth is not None and not 0.0 <= smooth <= 1.0:
-        raise InputError(f"smooth={smooth}; it is between 0 and 1, and 0.5 is usual.", value=smooth)
+        raise InputError(
+            f"smooth={smooth}; it is between 0 and 1, and 0.8 is a good start.", value=smooth
+        )
     small = "float8e4m3fn" if method == "float8" else None
     return Static(
         ir.DataType[(small or activations).upper()],
