@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sardonyx import backend as backend
+    from sardonyx.api import build as build
     from sardonyx.api import check as check
     from sardonyx.api import compare as compare
     from sardonyx.api import convert as convert
@@ -55,6 +56,7 @@ _HOME = {
     "SardonyxError": "sardonyx.errors",
     "Session": "sardonyx.runtime.session",
     "SessionOptions": "sardonyx.runtime.inference_session",
+    "build": "sardonyx.api",
     "check": "sardonyx.api",
     "compare": "sardonyx.api",
     "convert": "sardonyx.api",
@@ -86,6 +88,7 @@ __all__ = [
     "SessionOptions",
     "__version__",
     "backend",
+    "build",
     "check",
     "compare",
     "convert",

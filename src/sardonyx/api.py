@@ -8,11 +8,13 @@ sx.simplify("m.onnx").model; sx.optimize("m.onnx").ledger   # fewer nodes, the s
 sx.compare("m.onnx", "m-optimized.onnx").ok             # is it still the same function?
 sx.convert(torch_module, example_inputs).model           # from another framework, with the same answers
 sx.quantize("m.onnx", batches).report                    # a quarter of the bytes, and what it cost
+sx.build("m.onnx", "out/", emit="so").files              # a native library with a C interface
 api.plan_text("m.onnx"); api.profile("m.onnx")          # how does it run, and where does the time go?
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from sardonyx.comparison.optimized import OptimizedModel
     from sardonyx.conversion.convert import Converted
     from sardonyx.conversion.request import Axes
+    from sardonyx.deploy.build import Built, WeightsPlace
     from sardonyx.inspection.bill import Inspection
     from sardonyx.inspection.doctor import Diagnosis
     from sardonyx.inspection.findings import Report
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bench",
+    "build",
     "check",
     "compare",
     "convert",
@@ -293,7 +297,6 @@ def convert(
     Raises:
         ConvertError: no way gave a model with the same answers.
     """
-    import os
     from pathlib import Path
 
     from sardonyx.conversion.convert import convert_model
@@ -583,3 +586,41 @@ def prune(
     found = _calibration_data(model, data, None, None)
     sample = [] if found is None else found.sample
     return prune_model(model, plan, sample, metric=metric, max_drop=max_drop, tell=tell)
+
+
+def build(
+    source: Source,
+    out: str | os.PathLike[str],
+    *,
+    target: str = "native",
+    emit: str = "so",
+    cpu: str | None = None,
+    name: str | None = None,
+    weights: WeightsPlace = "embedded",
+    dims: Mapping[str, int] | None = None,
+    precision: Precision = "float32",
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Built:
+    """Make a native artifact with a plain C interface of a model: no Python, no runtime, only what the model uses.
+
+    Args:
+        out: the folder that its files are written to.
+        target: a machine of `sardonyx.deploy.targets`, as "native", "x86_64-linux" or "cortex-m".
+        emit: "so" or "a", each with a header.
+        cpu: of the target, as "x86-64-v4"; by default what is common.
+        name: what functions and files are called; by default as the model's file.
+        weights: "embedded" in the artifact, or "beside" it in a file that the program maps.
+        dims: sizes for dynamic dimensions that are to be fixed.
+        precision: as of a Session.
+        progress: called with (steps done, steps in all).
+
+    Raises:
+        BuildError: the model needs more than machine code, or nothing of that kind can be made; the message says why.
+    """
+    from pathlib import Path
+
+    from sardonyx.deploy.build import Request, build_artifact
+
+    request = Request(target, emit, cpu, name, weights, dict(dims or {}), precision)
+    return build_artifact(source, Path(out), request, limits=limits, progress=progress)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetError",
+    "BuildError",
     "CacheError",
     "CancelledError",
     "ConvertError",
@@ -136,6 +137,12 @@ class ToolchainError(SardonyxError):
     """No C compiler, one that failed on generated code, or code that this CPU cannot run."""
 
     stage = "compile"
+
+
+class BuildError(SardonyxError):
+    """A model cannot become the artifact that was asked for."""
+
+    stage = "build"
 
 
 class CacheError(SardonyxError):

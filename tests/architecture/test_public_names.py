@@ -21,6 +21,7 @@ PUBLIC = {
     "SessionOptions",
     "__version__",
     "backend",
+    "build",
     "check",
     "compare",
     "convert",

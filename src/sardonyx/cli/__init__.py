@@ -15,6 +15,7 @@ Command: TypeAlias = Callable[..., None]
 def build_app() -> typer.Typer:
     """All commands, in the order that help shows them."""
     from sardonyx.cli.bench import bench
+    from sardonyx.cli.build import build
     from sardonyx.cli.cache import build_cache_app
     from sardonyx.cli.check import check
     from sardonyx.cli.compare import compare
@@ -41,7 +42,7 @@ def build_app() -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_global_options)
     checking: tuple[Command, ...] = (inspect, check, convert, simplify, optimize, quantize, prune)
-    running: tuple[Command, ...] = (run, compare, bench, conformance, doctor, demo)
+    running: tuple[Command, ...] = (run, compare, bench, build, conformance, doctor, demo)
     for command in (*checking, *running):
         app.command()(command)
     app.add_typer(build_cache_app(), name="cache")

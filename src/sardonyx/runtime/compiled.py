@@ -39,7 +39,7 @@ from sardonyx.runtime.threads import Pool, process_pool
 from sardonyx.runtime.timings import TimingStore
 from sardonyx.runtime.tuning import find_candidates, measure
 
-__all__ = ["Instruments", "compile_native", "plan_native"]
+__all__ = ["Instruments", "compile_native", "lay_out_constant", "plan_native"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def compile_native(
         if isinstance(step, ReferenceStep)
     }
     constants = [
-        _laid_out(array, constant)
+        lay_out_constant(array, constant)
         for array, constant in zip(planned.constants, plan.constants, strict=True)
     ]
     versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
@@ -151,7 +151,8 @@ def compile_native(
     return NativeModel(plan, library, constants, pool, threads, programs, rules, place)
 
 
-def _laid_out(array: Array, constant: Constant) -> Array:
+def lay_out_constant(array: Array, constant: Constant) -> Array:
+    """A constant's bytes as its kernel reads them."""
     if constant.packing is not None:
         return pack_constant(array, constant.packing)
     return array if array.dtype == object else np.asarray(array, order="C")

@@ -20,7 +20,7 @@ from sardonyx.errors import ToolchainError
 from sardonyx.runtime.cache import Cache, content_key
 from sardonyx.runtime.machine import usable_cores
 
-__all__ = ["Unit", "build_library"]
+__all__ = ["Unit", "build_library", "build_objects"]
 
 Progress = Callable[[int, int], None]
 
@@ -66,6 +66,22 @@ def build_library(
         )
 
 
+def build_objects(
+    units: Sequence[Unit],
+    toolchain: Toolchain,
+    cpu: Cpu,
+    cache: Cache,
+    *,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """The objects of these units in their order, found or compiled: for whoever links them otherwise."""
+    build = _Build(toolchain, cpu, cache, _digest_of_headers(SUPPORT), progress)
+    keyed = {build.key(unit): unit for unit in units}
+    objects, _ = build.objects(keyed)
+    found = dict(zip(keyed, objects, strict=True))
+    return [found[build.key(unit)] for unit in units]
+
+
 @dataclass(frozen=True)
 class _Build:
     toolchain: Toolchain
@@ -80,7 +96,7 @@ class _Build:
 
     def library(self, key: str, units: dict[str, Unit]) -> Path:
         while True:
-            objects, steps = self._objects(units)
+            objects, steps = self.objects(units)
             link = functools.partial(self._link, objects, self._link_flags(units))
             try:
                 library = self.cache.put("library", key, link)
@@ -92,7 +108,7 @@ class _Build:
             self._tell(steps, steps)
             return library
 
-    def _objects(self, units: dict[str, Unit]) -> tuple[list[Path], int]:
+    def objects(self, units: dict[str, Unit]) -> tuple[list[Path], int]:
         """All objects, and how many steps it takes to have the library: one a missing object, one to link."""
         found = {key: self.cache.find("object", key) for key in units}
         missing = [key for key, path in found.items() if path is None]

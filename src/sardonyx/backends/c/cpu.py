@@ -16,7 +16,7 @@ from pathlib import Path
 from sardonyx.backends.cpuinfo import ROOT, CpuInfo, read_cpuinfo
 from sardonyx.errors import ToolchainError
 
-__all__ = ["Cpu", "host_cpu", "require"]
+__all__ = ["Cpu", "host_cpu", "named_cpu", "require"]
 
 # Words of /proc/cpuinfo that each level of the x86-64 psABI stands for, past the level before it.
 _LEVELS = {
@@ -84,6 +84,34 @@ def host_cpu(root: Path = ROOT, architecture: str | None = None) -> Cpu:
     if machine in ("aarch64", "arm64"):
         return _arm(info)
     return Cpu(machine or "unknown", (), frozenset(), 4)
+
+
+def named_cpu(architecture: str, name: str) -> Cpu:
+    """A CPU that is not this one: a level of x86-64 ("x86-64-v3"), or "armv8-a" with extensions ("armv8-a+dotprod+fp16").
+
+    Raises:
+        ToolchainError: there is no such level or extension.
+    """
+    if architecture == "x86_64":
+        levels = ["x86-64", *_LEVELS]
+        if name not in levels:
+            raise _unknown(name, levels)
+        words = [word for level in levels[1 : levels.index(name) + 1] for word in _LEVELS[level]]
+        return _x86(CpuInfo({}, frozenset(words), 1))
+    if architecture == "aarch64":
+        base, *extensions = name.split("+")
+        known = {switch.removeprefix("+"): word for word, (_, switch) in _ARM.items() if switch}
+        if base != "armv8-a" or not known.keys() >= set(extensions):
+            raise _unknown(name, ["armv8-a", *(f"+{one}" for one in known)])
+        found = _arm(CpuInfo({}, frozenset(known[one] for one in extensions), 1))
+        return Cpu(name, found.flags, found.features, found.lanes)
+    return Cpu(name, (), frozenset(), 4)
+
+
+def _unknown(name: str, known: list[str]) -> ToolchainError:
+    return ToolchainError(
+        f"there is no CPU {name[:120]!r}", value=name, hint=f"Choose of: {', '.join(known)}."
+    )
 
 
 def require(features: Iterable[str], host: Cpu | None = None) -> None:

@@ -21,6 +21,7 @@ from sardonyx.plan.plan import AnyStep, AttentionKernel, Count, Jump, KernelSour
 __all__ = ["Sources", "emit", "emit_candidates"]
 
 PLACEHOLDER = "sx_kernel"
+VISIBLE = '__attribute__((visibility("default")))\n'
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,20 @@ class Sources:
     kernels: tuple[str, ...]
 
 
-def emit(plan: Plan, isa: Isa = PORTABLE) -> Sources:
-    """Print the plan. No disk, no clock: the same plan is the same text."""
+def emit(plan: Plan, isa: Isa = PORTABLE, prefix: str = "") -> Sources:
+    """Print the plan. No disk, no clock: the same plan is the same text.
+
+    Args:
+        prefix: of every function's name, so that several models are linked into one program; `<prefix>main` is hidden
+            then as all the others are. By default it is `sx_main`, and visible.
+    """
     names: list[str] = []
     units: dict[str, str] = {}
     for kernel in plan.kernels:
-        name, text = _named_unit(kernel, isa)
+        name, text = _named_unit(kernel, isa, prefix)
         names.append(name)
         units[f"{name}.c"] = text
-    units["main.c"] = _main(plan, names)
+    units["main.c"] = _main(plan, names, prefix)
     return Sources(dict(sorted(units.items())), tuple(names))
 
 
@@ -57,10 +63,10 @@ def emit_candidates(kernels: Sequence[KernelSource], isa: Isa = PORTABLE) -> Sou
     return Sources(dict(sorted(units.items())), names)
 
 
-def _named_unit(kernel: KernelSource, isa: Isa) -> tuple[str, str]:
+def _named_unit(kernel: KernelSource, isa: Isa, prefix: str = "") -> tuple[str, str]:
     """A kernel's name in C, and its file."""
     text = _unit(kernel, isa)
-    name = f"k_{hashlib.blake2s(text.encode(), digest_size=10).hexdigest()}"
+    name = f"{prefix}k_{hashlib.blake2s(text.encode(), digest_size=10).hexdigest()}"
     return name, text.replace(f" {PLACEHOLDER}(", f" {name}(")
 
 
@@ -72,7 +78,7 @@ def _unit(kernel: KernelSource, isa: Isa) -> str:
     return render_contraction(kernel, PLACEHOLDER, isa)
 
 
-def _main(plan: Plan, names: Sequence[str]) -> str:
+def _main(plan: Plan, names: Sequence[str], prefix: str) -> str:
     """The model's own part: which kernel when, on which tensors and symbols."""
     numbers = {symbol: number for number, symbol in enumerate(plan.symbols)}
     tensors: list[int] = []
@@ -91,6 +97,8 @@ def _main(plan: Plan, names: Sequence[str]) -> str:
         symbols=_table(symbols),
         most_tensors=max((len(step.tensors) for step in steps), default=0) or 1,
         most_symbols=max((len(step.symbols) for step in steps), default=0) or 1,
+        main=f"{prefix}main" if prefix else f"{VISIBLE}sx_main",
+        again="" if prefix else AGAIN,
     )
 
 
@@ -186,8 +194,7 @@ static int64_t count(sx_run *run, const step *now, int64_t *n) {{
 
 /* Run the steps from `first` up to `end`, or until `look` says otherwise. Where `clock` is given, it reads the time before and after every
  * step: times[2 * i] is when step i first began, times[2 * i + 1] how long all its turns took. */
-__attribute__((visibility("default")))
-int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t end,
+int32_t {main}(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t end,
                 int64_t (*clock)(void), int64_t *times) {{
     int64_t begin = clock ? clock() : 0;
     run->since = 0;
@@ -215,12 +222,14 @@ int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t 
     }}
     return SX_OK;
 }}
+{again}"""
 
+AGAIN = """
 __attribute__((visibility("default")))
-int32_t sx_again(const sx_call *call) {{
-    for (int32_t i = 0; i < call->count; i++) {{
+int32_t sx_again(const sx_call *call) {
+    for (int32_t i = 0; i < call->count; i++) {
         call->t[call->tensors[i]] = *(void **)(call->objects[i] + call->at);
-    }}
+    }
     return sx_main(call->run, call->t, call->n, call->first, call->end, 0, 0);
-}}
+}
 """

@@ -34,15 +34,21 @@ from sardonyx.errors import ToolchainError
 from sardonyx.options import Environment
 
 __all__ = [
+    "BASE_FLAGS",
     "SUPPORT",
+    "WARNINGS",
     "Cpu",
     "Toolchain",
+    "ask_compiler",
     "compile_object",
     "compiler_stamp",
+    "digest_of",
     "find_toolchain",
     "host_cpu",
     "link_library",
+    "packaged_zig",
     "require",
+    "run_tool",
 ]
 
 SUPPORT = Path(__file__).parent / "support"  # the headers that generated code includes
@@ -50,7 +56,7 @@ SUPPORT = Path(__file__).parent / "support"  # the headers that generated code i
 _SECONDS = 600  # no kernel takes a compiler that long; a compiler that hangs does
 _SHOWN_LINES = 12
 
-_BASE_FLAGS = (
+BASE_FLAGS = (
     "-std=gnu11",
     "-O3",
     "-g0",
@@ -66,7 +72,7 @@ _BASE_FLAGS = (
     "-fno-stack-protector",
 )
 # Our own clang is always the same one, so its warnings are errors.
-_WARNINGS = (
+WARNINGS = (
     "-Wall",
     "-Wextra",
     "-Werror",
@@ -86,7 +92,7 @@ _WARNINGS = (
     "-Wno-pass-failed",
 )
 # What a compiler of the user's choice warns about changes with its release; it is not the user's to fix.
-_NO_WARNINGS = ("-w",)
+NO_WARNINGS = ("-w",)
 _LINK_FLAGS = ("-z", "defs", "-z", "now", "--build-id=none", "--gc-sections", "--as-needed", "-s")
 
 # What the C library is called where a process has it mapped. Before glibc 2.34 threads had a file of their own;
@@ -125,12 +131,12 @@ def find_toolchain(options: Environment) -> Toolchain:
 
 def compiler_stamp(options: Environment) -> str:
     """Which compiler would be found, told without starting it: its file, and the C library."""
-    program = _packaged_zig() if options.compiler is None else shutil.which(options.compiler[0])
+    program = packaged_zig() if options.compiler is None else shutil.which(options.compiler[0])
     if program is None:
         return ""
     status = os.stat(program)  # noqa: PTH116 - whoever opens a model waits for it
     parts = (program, *(options.compiler or ()), str(status.st_size), str(status.st_mtime_ns))
-    return _digest(*parts, *platform.libc_ver(), *_BASE_FLAGS, *_LINK_FLAGS)
+    return digest_of(*parts, *platform.libc_ver(), *BASE_FLAGS, *_LINK_FLAGS)
 
 
 def compile_object(
@@ -150,7 +156,7 @@ def compile_object(
         "c",
         "-",  # no source file: no path of one in the object
     ]
-    _run(toolchain, argv, out.parent, source)
+    run_tool(toolchain, argv, out.parent, source)
 
 
 def link_library(
@@ -165,13 +171,13 @@ def link_library(
         passed = [f"-Wl,{','.join(_LINK_FLAGS)}"]
         argv = [*toolchain.argv, "-shared", *passed, *flags, "-o", str(out), *files]
         argv += ["-lm", "-pthread"]
-    _run(toolchain, argv, out.parent, "")
+    run_tool(toolchain, argv, out.parent, "")
 
 
 @functools.lru_cache(maxsize=8)
 def _find(chosen: tuple[str, ...] | None) -> Toolchain:
     if chosen is None:
-        return _zig(_packaged_zig(), ())
+        return _zig(packaged_zig(), ())
     program = shutil.which(chosen[0])
     if program is None:
         raise ToolchainError(
@@ -184,7 +190,7 @@ def _find(chosen: tuple[str, ...] | None) -> Toolchain:
     return _driver((program, *chosen[1:]))
 
 
-def _packaged_zig() -> str:
+def packaged_zig() -> str:
     """The program inside the ziglang package; the package itself is not imported."""
     for folder in sys.path:  # where nearly everybody has it
         program = f"{folder}/ziglang/zig"
@@ -208,22 +214,22 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
             "the C library of this process is not in /proc/self/maps, so nothing can be linked with it",
             hint="Name a compiler that brings its own, as in SARDONYX_CC=gcc.",
         )
-    zig = _answer((program, "version")).strip()
-    version = _answer((program, "clang", "--version"))
+    zig = ask_compiler((program, "version")).strip()
+    version = ask_compiler((program, "clang", "--version"))
     machine = platform.machine()
     libc, release = platform.libc_ver()
     abi = "gnu" if libc == "glibc" else "musl"
     flags = [f"--target={machine}-linux-{abi}", "--no-default-config", "-nostdinc"]
-    for folder in _zig_headers(Path(program).resolve().parent / "lib", machine, abi):
+    for folder in zig_headers(Path(program).resolve().parent / "lib", machine, abi):
         flags += ["-isystem", str(folder)]
     if libc == "glibc":
         flags.append(f"-D__GLIBC_MINOR__={release.partition('.')[2] or '0'}")
-    shared = (*_BASE_FLAGS, *_WARNINGS, *extra)
+    shared = (*BASE_FLAGS, *WARNINGS, *extra)
     clang = " ".join(version.split()[:3]).replace(" version", "")
     return Toolchain(
         argv=(program, "clang"),
         name=f"zig {zig} ({clang})",
-        identity=_digest(zig, version, libc, release, machine, *shared, *_LINK_FLAGS),
+        identity=digest_of(zig, version, libc, release, machine, *shared, *_LINK_FLAGS),
         flags=(*flags, *shared),
         linker=(program, "ld.lld"),
         libraries=libraries,
@@ -231,14 +237,14 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
 
 
 def _driver(argv: tuple[str, ...]) -> Toolchain:
-    version = _answer((*argv, "--version"))
+    version = ask_compiler((*argv, "--version"))
     first = version.splitlines()[0].strip() if version.strip() else Path(argv[0]).name
-    flags = (*_BASE_FLAGS, *_NO_WARNINGS)
+    flags = (*BASE_FLAGS, *NO_WARNINGS)
     where = (platform.machine(), *platform.libc_ver())
-    return Toolchain(argv, first, _digest(version, *argv, *where, *flags, *_LINK_FLAGS), flags)
+    return Toolchain(argv, first, digest_of(version, *argv, *where, *flags, *_LINK_FLAGS), flags)
 
 
-def _zig_headers(root: Path, machine: str, abi: str) -> list[Path]:
+def zig_headers(root: Path, machine: str, abi: str) -> list[Path]:
     """The folders that zig itself would search for this target, in its order."""
     family = "x86" if machine == "x86_64" else "riscv" if machine.startswith("riscv") else machine
     library = "generic-glibc" if abi == "gnu" else "generic-musl"
@@ -264,7 +270,7 @@ def _mapped_libraries() -> tuple[str, ...]:
     return tuple(path for path in found if Path(path).is_file())
 
 
-def _answer(argv: tuple[str, ...]) -> str:
+def ask_compiler(argv: tuple[str, ...]) -> str:
     """What the compiler says about itself."""
     done = _start(list(argv), _environment(argv[0], None), "")
     if done.returncode != 0:
@@ -280,7 +286,7 @@ def _answer(argv: tuple[str, ...]) -> str:
     )
 
 
-def _run(toolchain: Toolchain, argv: list[str], folder: Path, source: str) -> None:
+def run_tool(toolchain: Toolchain, argv: list[str], folder: Path, source: str) -> None:
     done = _start(argv, _environment(toolchain.argv[0], folder), source)
     if done.returncode == 0:
         return
@@ -343,5 +349,5 @@ def _first_lines(output: str) -> str:
     return "\n".join(lines[:_SHOWN_LINES]) + more
 
 
-def _digest(*parts: str) -> str:
+def digest_of(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

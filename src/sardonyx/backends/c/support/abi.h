@@ -60,6 +60,10 @@ typedef struct {
     char *const *objects;
 } sx_call;
 
+/* Words that one thread writes while another reads. */
+#define SX_LOAD(word) __atomic_load_n(word, __ATOMIC_ACQUIRE)
+#define SX_STORE(word, value) __atomic_store_n(word, value, __ATOMIC_RELEASE)
+
 /* The first error of a run is kept; threads of one kernel may fail at the same time. */
 static inline int32_t sx_fail(sx_run *run, int32_t reason, int64_t a, int64_t b) {
     int32_t none = SX_OK;

@@ -436,7 +436,9 @@ static void rest_pools(void) {
 /* glibc keeps pthread_atfork itself out of its shared library; this is what it calls (and what the
  * Linux Standard Base names). The last argument would be the library to forget the handlers with:
  * one with threads inside is never unloaded. */
-#ifdef __GLIBC__
+#if defined(SX_UNLOADABLE) /* a handler would outlive the library: there is none, and no run in the child of a fork */
+#define pthread_atfork(prepare, parent, child) ((void)(prepare), (void)(parent), (void)(child))
+#elif defined(__GLIBC__)
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
 #define pthread_atfork(prepare, parent, child) __register_atfork(prepare, parent, child, NULL)
 #endif

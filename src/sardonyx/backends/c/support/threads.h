@@ -10,7 +10,9 @@
 
 #include "abi.h"
 
+#ifndef SX_EXPORT
 #define SX_EXPORT __attribute__((visibility("default")))
+#endif
 
 typedef struct sx_pool sx_pool;
 

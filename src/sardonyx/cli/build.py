@@ -1,0 +1,123 @@
+"""`sardonyx build`: a model as a native artifact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sardonyx.cli.precision import Precision
+
+if TYPE_CHECKING:
+    from sardonyx.deploy.build import Built
+
+__all__ = ["build"]
+
+
+def build(
+    model: Annotated[
+        Path | None, typer.Argument(help="The .onnx file.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write to.")
+    ] = Path("build"),
+    target: Annotated[
+        str, typer.Option(help="The machine that it is for; --list-targets shows all.")
+    ] = "native",
+    emit: Annotated[
+        str, typer.Option(help="so (a shared library) or a (a static one), with a header.")
+    ] = "so",
+    cpu: Annotated[
+        str | None, typer.Option(help="Of the target, as x86-64-v4 or armv8-a+dotprod.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What its functions are called; by default as the file.")
+    ] = None,
+    weights: Annotated[
+        Literal["embedded", "beside"],
+        typer.Option(help="Inside the artifact, or in a file beside it that programs map."),
+    ] = "embedded",
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N", help="Fix a dynamic dimension; may be repeated."),
+    ] = None,
+    precision: Precision = "float32",
+    list_targets: Annotated[
+        bool, typer.Option("--list-targets", help="Show the targets and exit.")
+    ] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Make a native library of a model: a plain C interface, no Python, only the operators that it uses.
+
+    \b
+    Examples:
+        sardonyx build model.onnx -o out
+        sardonyx build model.onnx --target x86_64-linux --cpu x86-64-v4 --emit a -o out
+        sardonyx build --list-targets
+    """
+    from sardonyx import api
+    from sardonyx.cli.console import compiling, parse_dims, print_json, progress_bar
+    from sardonyx.errors import InputError
+
+    if list_targets:
+        _show_targets(as_json=json_output)
+        return
+    if model is None:
+        raise InputError("no model was named.", hint="As in: sardonyx build model.onnx -o out")
+    with progress_bar("building") as (progress, _):
+        built = api.build(
+            model,
+            output,
+            target=target,
+            emit=emit,
+            cpu=cpu,
+            name=name,
+            weights=weights,
+            dims=parse_dims(dim),
+            precision=precision,
+            progress=compiling(progress),
+        )
+    if json_output:
+        print_json(built.to_json())
+    else:
+        _show(built)
+
+
+def _show(built: Built) -> None:
+    from sardonyx.cli.console import stdout, text
+    from sardonyx.inspection.readable import size_text
+
+    console = stdout()
+    for path, size in built.files:
+        console.print(text(f"{path}  {size_text(size, 'B')}"))
+    code, weights = size_text(built.code_bytes, "B"), size_text(built.weights_bytes, "B")
+    console.print(text(f"code {code}, weights {weights}", "dim"))
+
+
+def _show_targets(*, as_json: bool) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from sardonyx.cli.console import print_json, stdout
+    from sardonyx.deploy.targets import TARGETS
+
+    rows = [
+        {
+            "target": one.name,
+            "cpus": list(one.cpus),
+            "emits": list(one.emits),
+            "what": one.summary,
+        }
+        for one in TARGETS.values()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in ("target", "what it is", "--emit", "--cpu"):
+        table.add_column(column)
+    for target in TARGETS.values():
+        cpus = "\n".join(target.cpus)
+        table.add_row(target.name, target.summary, " ".join(target.emits), cpus)
+    stdout().print(table)

@@ -1,0 +1,33 @@
+"""Weights inside an artifact: the assembler copies the file as it is, so 500 MB take a second and no C is parsed."""
+
+from __future__ import annotations
+
+__all__ = ["write_weights_unit"]
+
+_SECTIONS = {
+    "elf": ('.section .rodata.{symbol},\\"a\\"', ".hidden {symbol}", ""),
+    "macho": (".section __TEXT,__const", ".private_extern {symbol}", "_"),
+    "coff": ('.section .rdata,\\"dr\\"', "", ""),
+}
+ALIGNMENT = 64
+
+
+def write_weights_unit(name: str, file: str, form: str) -> str:
+    """C text that puts `file`, found on the include path, at `<name>_weights`.
+
+    Args:
+        form: of object files: "elf", "macho" or "coff".
+    """
+    section, hidden, underscore = _SECTIONS[form]
+    symbol = f"{underscore}{name}_weights"
+    lines = [
+        section.format(symbol=symbol),
+        f".globl {symbol}",
+        hidden.format(symbol=symbol),
+        f".balign {ALIGNMENT}",
+        f"{symbol}:",
+        f'.incbin \\"{file}\\"',
+        ".text" if form != "elf" else ".previous",
+    ]
+    body = "\n".join(f'    "{line}\\n"' for line in lines if line)
+    return f"__asm__(\n{body});\n"
