@@ -82,7 +82,7 @@ def convert_model(
         ConvertError: no way gave a model that answers as the framework does; the message has the reasons.
     """
     tell = progress or (lambda what: None)
-    frontend = find_frontend(request.source, framework)
+    frontend = find_frontend(request.source, framework, request.examples)
     tell(f"reading the {frontend.name} model")
     attempts: list[Attempt] = []
     with quiet():

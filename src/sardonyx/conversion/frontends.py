@@ -6,20 +6,25 @@ their name, and a frontend is imported when it is needed.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Sequence
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from sardonyx.conversion.candidate import Route
-from sardonyx.conversion.request import Request
+from sardonyx.conversion.request import Example, Request
 from sardonyx.errors import ConvertError, InputError, MissingExtraError
 
 __all__ = ["FRONTENDS", "Frontend", "find_frontend"]
 
 Routes: TypeAlias = Callable[[Request], Sequence[Route]]
+
+_DEEPEST = 3  # functions that a function names
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,21 @@ FRONTENDS: tuple[Frontend, ...] = (
         ("sklearn", "imblearn"),
         (".joblib", ".pkl", ".pickle", ".skops"),
     ),
+    Frontend(
+        "jax",
+        "jax",
+        "jax",
+        "0.10",
+        "sardonyx.conversion.jax.frontend",
+        ("jax", "jaxlib", "flax", "equinox"),
+    ),
 )
 
 
-def find_frontend(source: Any, framework: str | None = None) -> Frontend:
-    """The frontend for an object or a path.
+def find_frontend(
+    source: Any, framework: str | None = None, examples: Sequence[Example] = ()
+) -> Frontend:
+    """The frontend for an object or a path; a function is that of its arrays, or of the libraries that it names.
 
     Raises:
         InputError: there is no such framework, or no such file.
@@ -115,17 +130,83 @@ def find_frontend(source: Any, framework: str | None = None) -> Frontend:
         )
     if isinstance(source, Path):
         return _by_file(source)
-    homes = [base.__module__.partition(".")[0] for base in type(source).__mro__]
-    for frontend in FRONTENDS:
-        if any(home in frontend.packages for home in homes):
-            return frontend
+    found = _by_homes(_homes(source))
+    if found is not None:
+        return found
     if callable(source):
-        return next(frontend for frontend in FRONTENDS if frontend.name == "torch")
+        return _by_function(source, examples)
     raise ConvertError(
         f"a {type(source).__module__}.{type(source).__qualname__} is no model of a framework that is known.",
         value=source,
         hint="`sardonyx convert --list` shows them; name one with framework=….",
     )
+
+
+def _homes(value: Any) -> list[str]:
+    """The packages that a value's class is made from; a module and a function are of their own."""
+    named = [base.__module__ for base in type(value).__mro__]
+    if isinstance(value, types.ModuleType):
+        named.append(value.__name__)
+    elif inspect.isroutine(value):
+        named.append(value.__module__ or "")
+    return [name.partition(".")[0] for name in named]
+
+
+def _by_homes(homes: Sequence[str]) -> Frontend | None:
+    for frontend in FRONTENDS:
+        if any(home in frontend.packages for home in homes):
+            return frontend
+    return None
+
+
+def _by_function(function: Any, examples: Sequence[Example]) -> Frontend:
+    """Arrays of a framework decide; then what the function's own source names; torch takes the rest."""
+    given = [value for example in examples for value in (*example.args, *example.kwargs.values())]
+    for value in _flat(given):
+        found = _by_homes(_homes(value))
+        if found is not None:
+            return found
+    for value in _named_by(function, 0):
+        found = _by_homes(_homes(value))
+        if found is not None:
+            return found
+    return next(frontend for frontend in FRONTENDS if frontend.name == "torch")
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in _flat(item)]
+    return [value]
+
+
+def _named_by(function: Any, depth: int) -> list[Any]:
+    """What a function refers to: arguments given before, its object, its closure, and globals that it names."""
+    if depth > _DEEPEST:
+        return []
+    if isinstance(function, functools.partial):
+        given = _flat([*function.args, *function.keywords.values()])
+        return [*given, function.func, *_named_by(function.func, depth + 1)]
+    inner = getattr(function, "__wrapped__", None)
+    found = [] if inner is None else [inner, *_named_by(inner, depth + 1)]
+    plain = getattr(function, "__func__", function)
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return found
+    cells = [cell.cell_contents for cell in plain.__closure__ or () if _is_filled(cell)]
+    names = [plain.__globals__[name] for name in code.co_names if name in plain.__globals__]
+    owner = getattr(function, "__self__", None)
+    own = [owner, *_flat(cells), *names]
+    functions = [value for value in own if inspect.isfunction(value)]
+    return [*found, *own, *(v for f in functions for v in _named_by(f, depth + 1))]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
 
 
 def _by_file(path: Path) -> Frontend:

@@ -11,7 +11,10 @@ from sardonyx.model.names import title
 
 __all__ = ["describe", "source_line"]
 
-_STACK_TRACE = "pkg.torch.onnx.stack_trace"
+_STACK_TRACES = (
+    "pkg.torch.onnx.stack_trace",
+    "sardonyx.stack_trace",
+)  # torch's, and of our own frontends
 # torch.export, outermost first:  File "model.py", line 41, in forward
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 # the older exporter, innermost first:  model.py(41): forward
@@ -21,11 +24,12 @@ _MOST_TEXT = 1 << 16
 
 
 def source_line(node: ir.Node) -> str | None:
-    """`model.py:41` for a node that torch exported, from its stack trace; None where nothing was recorded.
+    """`model.py:41` for a node of an exporter that keeps stack traces; None where nothing was recorded.
 
     The innermost frame of the user's own code wins; a frame inside a library serves when there is no other.
     """
-    trace = node.metadata_props.get(_STACK_TRACE) if node.metadata_props else None
+    kept = node.metadata_props or {}
+    trace = next((kept[key] for key in _STACK_TRACES if kept.get(key)), None)
     if trace:
         frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace[-_MOST_TEXT:])][::-1]
     elif node.doc_string:

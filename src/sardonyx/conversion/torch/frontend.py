@@ -10,9 +10,9 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx.conversion.candidate import Candidate, Feeds, Route
+from sardonyx.conversion.open_axes import with_plain_sizes
 from sardonyx.conversion.request import Request
 from sardonyx.conversion.torch.branches import variations
-from sardonyx.conversion.torch.dynamic import with_plain_sizes
 from sardonyx.conversion.torch.exported import export_flat, to_onnx
 from sardonyx.conversion.torch.failure import REWRITE, explain
 from sardonyx.conversion.torch.fake_quantization import plain_fake_quantization

@@ -10,9 +10,9 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx.conversion.candidate import Feeds
+from sardonyx.conversion.open_axes import find_dynamic
 from sardonyx.conversion.request import Dynamic, Example, Request
 from sardonyx.conversion.torch.arrays import to_array
-from sardonyx.conversion.torch.dynamic import find_dynamic
 from sardonyx.conversion.torch.exported import find_operators
 from sardonyx.conversion.torch.files import open_file
 from sardonyx.conversion.torch.finish import DEFAULT_OPSET, Wanted

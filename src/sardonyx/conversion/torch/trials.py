@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from sardonyx.conversion.candidate import Feeds, Trial
+from sardonyx.conversion.open_axes import sizes_of
 from sardonyx.conversion.request import Dynamic
 from sardonyx.conversion.torch.branches import Explored, explore, variations
-from sardonyx.conversion.torch.dynamic import sizes_of
 from sardonyx.conversion.torch.reference import Reference
 from sardonyx.conversion.variations import other_sizes, other_values
 from sardonyx.errors import ConvertError, InputError, SardonyxError

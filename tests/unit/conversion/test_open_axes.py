@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sardonyx.conversion.torch.dynamic import find_dynamic, sizes_of, with_plain_sizes
+from sardonyx.conversion.open_axes import find_dynamic, sizes_of, with_plain_sizes
 from sardonyx.errors import InputError
 
 A = {"x": np.zeros((2, 5, 3)), "mask": np.zeros((2, 5))}

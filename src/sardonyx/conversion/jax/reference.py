@@ -1,0 +1,57 @@
+"""The answers of JAX itself, which a conversion is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from sardonyx.conversion.candidate import Feeds
+from sardonyx.conversion.jax.structure import Layout, answers_of, to_numpy
+
+__all__ = ["Reference"]
+
+
+class Reference:
+    """The user's function between arrays alone, compiled once for every shape.
+
+    Args:
+        function: as the user would call it.
+        layout: of its calls.
+        names: of its inputs, as the converted model has them.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], layout: Layout, names: tuple[str, ...]
+    ) -> None:
+        self.layout = layout
+        self.names = names
+        self._function = function
+        self._outputs: tuple[str, ...] = ()
+        self._compiled = jax.jit(self.flat)
+
+    def flat(self, *arrays: Any) -> tuple[Any, ...]:
+        """From arrays to arrays; keys of random numbers go in and out as their words."""
+        given = [
+            jax.random.wrap_key_data(array) if key else array
+            for array, key in zip(arrays, self.layout.keys, strict=True)
+        ]
+        args, kwargs = self.layout.call(given)
+        self._outputs, found = answers_of(self._function(*args, **kwargs))
+        return tuple(
+            jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a
+            for a in found
+        )
+
+    def outputs(self, feeds: Feeds) -> tuple[str, ...]:
+        """Names of what it returns."""
+        jax.eval_shape(self.flat, *self._given(feeds))
+        return self._outputs
+
+    def answer(self, feeds: Feeds) -> Sequence[Any]:
+        return [to_numpy(array) for array in self._compiled(*self._given(feeds))]
+
+    def _given(self, feeds: Feeds) -> list[Any]:
+        return [feeds[name] for name in self.names]

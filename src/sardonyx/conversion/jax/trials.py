@@ -1,0 +1,130 @@
+"""The inputs that a converted function is checked on: those that the function itself takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sardonyx.conversion.candidate import Feeds, Trial
+from sardonyx.conversion.jax.reference import Reference
+from sardonyx.conversion.open_axes import sizes_of
+from sardonyx.conversion.request import Dynamic
+from sardonyx.conversion.variations import other_sizes, other_values
+from sardonyx.errors import ConvertError, InputError
+
+__all__ = ["make_trials"]
+
+# Strided models take only multiples of something: the first step that the function takes is used.
+_STEPS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def make_trials(
+    reference: Reference, examples: Sequence[Feeds], dynamic: Dynamic
+) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
+    """The examples, other values, other signs, and other sizes; and what the user should know of them.
+
+    Raises:
+        InputError: the function fails on its own example.
+        ConvertError: it takes no other sizes than those of the example.
+    """
+    generator = np.random.default_rng(0)
+    trials = []
+    for index, feeds in enumerate(examples):
+        what = "the example" if index == 0 else f"example {index + 1}"
+        _run_example(reference, feeds, what)
+        trials.append(Trial(what, feeds))
+    first = examples[0]
+    trials.append(Trial("other values", other_values(first, generator)))
+    trials.extend(_negated(reference, first))
+    notes: tuple[str, ...] = ()
+    if dynamic:
+        sized = _other_sizes(reference, first, dynamic, generator)
+        trials.extend(sized)
+        if not sized and len(examples) == 1:
+            raise _refusal(reference, first, dynamic)
+        if not sized:
+            notes = ("no other sizes than those of the examples were accepted by the function",)
+    return tuple(trials), notes
+
+
+def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
+    try:
+        reference.answer(feeds)
+    except Exception as error:  # the user's code may raise anything
+        text = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"the function itself fails on {what}, under jax.jit: {type(error).__name__}: {text}.",
+            hint="Give inputs that it runs on, and what is no array as a Python value.",
+        ) from error
+
+
+def _runs_on(reference: Reference, feeds: Feeds) -> bool:
+    try:
+        reference.answer(feeds)
+    except Exception:  # such inputs are none of its inputs
+        return False
+    return True
+
+
+def _negated(reference: Reference, feeds: Feeds) -> list[Trial]:
+    """The other sign of floats, and of integers: an example of one sign shows nothing of the other.
+
+    Only where the answers are finite: what a NaN becomes on its way through sums is nobody's promise.
+    """
+    found = []
+    for what, kinds in (("floats", "fV"), ("integers", "i")):
+        other = {
+            name: np.asarray(-value)
+            for name, value in feeds.items()
+            if isinstance(value, np.ndarray) and value.dtype.kind in kinds
+        }
+        if not other:
+            continue
+        answers = reference.answer({**feeds, **other})
+        if all(np.isfinite(np.asarray(answer, np.float64)).all() for answer in answers):
+            found.append(Trial(f"{what} negated", {**feeds, **other}))
+    return found
+
+
+def _other_sizes(
+    reference: Reference, feeds: Feeds, dynamic: Dynamic, generator: np.random.Generator
+) -> list[Trial]:
+    sizes = sizes_of(feeds, dynamic)
+    grown = [
+        {n: size + step * (1 + i) for i, (n, size) in enumerate(sizes.items())} for step in _STEPS
+    ]
+    # Sizes that must stay equal, or in a ratio.
+    scaled = [{name: size * factor for name, size in sizes.items()} for factor in (2, 3)]
+    found: list[Trial] = []
+    for asked in (*grown, *scaled):
+        trial = _sized(feeds, dynamic, asked, generator)
+        if _runs_on(reference, trial.feeds):
+            found.append(trial)
+            break
+    ones = _sized(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
+    if any(size != 1 for size in sizes.values()) and _runs_on(reference, ones.feeds):
+        found.append(ones)
+    return found
+
+
+def _sized(
+    feeds: Feeds, dynamic: Dynamic, sizes: dict[str, int], generator: np.random.Generator
+) -> Trial:
+    made: dict[str, Any] = other_values(other_sizes(feeds, dynamic, sizes), generator)
+    return Trial(", ".join(f"{name} {size}" for name, size in sizes.items()), made)
+
+
+def _refusal(reference: Reference, feeds: Feeds, dynamic: Dynamic) -> ConvertError:
+    sizes = sizes_of(feeds, dynamic)
+    grown = other_sizes(feeds, dynamic, {name: size + 1 for name, size in sizes.items()})
+    text = ""
+    try:
+        reference.answer(grown)
+    except Exception as error:
+        text = f" With one more of each it says: {' '.join(str(error).split())[:200]}"
+    return ConvertError(
+        f"the function itself takes no other {', '.join(sizes)} than {', '.join(map(str, sizes.values()))}.{text}",
+        hint="Leave these axes out of the dynamic ones, or give a second example with sizes that work.",
+    )
