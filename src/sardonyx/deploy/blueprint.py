@@ -1,26 +1,31 @@
 """What an artifact is made from: a plan whose every step is machine code, with names for what callers see.
 
-blueprint = draw(planned, inputs, outputs, "mlp")
+blueprint = draw(planned, isa, inputs, outputs, "mlp")
 blueprint.dims       # ("batch", "seq"): what a caller says beside the buffers
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.backends.c.emit import Sources, emit
+from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.deploy.weights import Weights, lay_out_weights
 from sardonyx.errors import BuildError
 from sardonyx.plan.graph import Array
-from sardonyx.plan.plan import Count, HostStep, Plan, PlannedNode
+from sardonyx.plan.make import Planned
+from sardonyx.plan.plan import Count, HostStep, Jump, Plan, PlannedNode, Step
+from sardonyx.runtime.compiled import lay_out_constant
 from sardonyx.runtime.ports import Port
 from sardonyx.sizes import Size, substitute, symbols
 
 __all__ = ["Blueprint", "PortShape", "draw"]
 
+STEPS = "main.c"
 _MOST_NAMED = 12  # nodes that a refusal lists
 _MOST_STEPS = 1 << 20
 
@@ -49,6 +54,7 @@ class Blueprint:
         name: a C identifier; every name of the artifact begins with it.
         dims: the dynamic dimensions that inputs have, in the order of their appearance.
         symbols: the plan's, and behind them the dimensions that no kernel asks for.
+        kernels: C by file name; `steps` is the file that calls them.
     """
 
     name: str
@@ -58,11 +64,13 @@ class Blueprint:
     outputs: tuple[PortShape, ...]
     dims: tuple[str, ...]
     symbols: tuple[str, ...]
+    kernels: Mapping[str, str]
+    steps: str
 
 
 def draw(
-    plan: Plan,
-    constants: Sequence[Array],
+    planned: Planned,
+    isa: Isa,
     inputs: Sequence[Port],
     outputs: Sequence[Port],
     name: str,
@@ -72,6 +80,7 @@ def draw(
     Raises:
         BuildError: nodes without native code, strings, sequences, or sizes that only data decide.
     """
+    plan = planned.plan
     _check(plan, inputs, outputs)
     hidden = dict(plan.definitions)
     fed = tuple(
@@ -99,7 +108,31 @@ def draw(
             hint="Declare it as a dimension of an input, or give it a value (--dim name=size).",
         )
     every = (*plan.symbols, *(dim for dim in dims if dim not in plan.symbols))
-    return Blueprint(name, plan, lay_out_weights(constants), fed, given, dims, every)
+    printed = emit(plan, isa, prefix=f"{name}_")
+    kernels = {file: text for file, text in printed.units.items() if file != STEPS}
+    weights = lay_out_weights(_constants(planned, printed))
+    return Blueprint(name, plan, weights, fed, given, dims, every, kernels, printed.units[STEPS])
+
+
+def _constants(planned: Planned, printed: Sources) -> list[Array | None]:
+    """Constants as kernels read them; None for one that nobody reads, as a matrix that was packed into another."""
+    plan = planned.plan
+    read = set(plan.outputs)
+    for step in plan.steps:
+        if isinstance(step, Step):
+            text = printed.units[f"{printed.kernels[step.kernel]}.c"]
+            read.update(n for at, n in enumerate(step.tensors) if f"p[{at}]" in text)
+        elif isinstance(step, Jump) and step.unless is not None:
+            read.add(step.unless)
+        elif isinstance(step, Count):
+            read.add(step.limit)
+    places = (plan.tensors[number].place for number in read)
+    used = {place.number for place in places if place.kind == "constant"}
+    pairs = zip(planned.constants, plan.constants, strict=True)
+    return [
+        lay_out_constant(array, constant) if number in used else None
+        for number, (array, constant) in enumerate(pairs)
+    ]
 
 
 def _port(plan: Plan, port: Port, number: int, hidden: dict[str, Size]) -> PortShape:

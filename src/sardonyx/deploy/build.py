@@ -39,7 +39,6 @@ from sardonyx.options import read_environment
 from sardonyx.plan.make import make_plan
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.chosen import Precision
-from sardonyx.runtime.compiled import lay_out_constant
 from sardonyx.runtime.compiling import Unit, build_objects
 from sardonyx.runtime.folding import fold_node
 from sardonyx.runtime.loaded import Loaded
@@ -167,13 +166,9 @@ def _plan(source: Source, request: Request, cpu: Cpu, name: str, limits: Limits)
         )
     except NotNative as refusal:
         raise BuildError(f"the model has no native code: {refusal}") from refusal
-    constants = [
-        lay_out_constant(array, constant)
-        for array, constant in zip(planned.constants, planned.plan.constants, strict=True)
-    ]
     ports, defaults, outputs = loaded.ports()
     inputs = [port for port in ports if port.name not in defaults]
-    return draw(planned.plan, constants, inputs, outputs, name)
+    return draw(planned, isa_of(cpu), inputs, outputs, name)
 
 
 def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
@@ -214,7 +209,7 @@ def _make(
             hint="Keep them in a file of their own: --weights beside.",
         )
     sources = write_sources(
-        blueprint, isa_of(cpu), embedded=embedded, threads=target.threads, hosted=target.hosted
+        blueprint, embedded=embedded, threads=target.threads, hosted=target.hosted
     )
     header = folder / f"{name}.h"
     header.write_text(sources.headers[header.name], encoding="utf-8")

@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sardonyx.backends.c.emit import emit
-from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.toolchain import SUPPORT as KERNEL_SUPPORT
 from sardonyx.deploy.blueprint import Blueprint
 from sardonyx.deploy.interface import SUPPORT, write_header
@@ -36,13 +34,11 @@ class ArtifactSources:
 
 
 def write_sources(
-    blueprint: Blueprint, isa: Isa, *, embedded: bool, threads: bool, hosted: bool
+    blueprint: Blueprint, *, embedded: bool, threads: bool, hosted: bool
 ) -> ArtifactSources:
     """Print the artifact: the same blueprint is the same text."""
     name = blueprint.name
-    printed = emit(blueprint.plan, isa, prefix=f"{name}_").units
-    units = {file: text for file, text in printed.items() if file != "main.c"}
-    units[f"{name}_steps.c"] = printed["main.c"]
+    units = {**blueprint.kernels, f"{name}_steps.c": blueprint.steps}
     units[f"{name}.c"] = write_model_unit(
         blueprint, embedded=embedded, threads=threads, hosted=hosted
     )

@@ -45,13 +45,16 @@ class Weights:
             file.write(piece)
 
 
-def lay_out_weights(constants: Sequence[Array]) -> Weights:
-    """Give each array its place, and the blob its digest."""
+def lay_out_weights(constants: Sequence[Array | None]) -> Weights:
+    """Give each array its place, and the blob its digest; what is None has no bytes."""
     offsets: list[int] = []
     placed: list[tuple[int, Array]] = []
     seen: dict[bytes, int] = {}
     at = HEAD_BYTES
     for array in constants:
+        if array is None:
+            offsets.append(0)
+            continue
         content = _bytes_of(array)
         key = hashlib.sha256(content).digest()
         if key not in seen:

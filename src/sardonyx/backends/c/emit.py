@@ -97,7 +97,8 @@ def _main(plan: Plan, names: Sequence[str], prefix: str) -> str:
         symbols=_table(symbols),
         most_tensors=max((len(step.tensors) for step in steps), default=0) or 1,
         most_symbols=max((len(step.symbols) for step in steps), default=0) or 1,
-        main=f"{prefix}main" if prefix else f"{VISIBLE}sx_main",
+        main=f"{prefix}main" if prefix else "sx_main",
+        visible="" if prefix else VISIBLE,
         again="" if prefix else AGAIN,
     )
 
@@ -194,7 +195,7 @@ static int64_t count(sx_run *run, const step *now, int64_t *n) {{
 
 /* Run the steps from `first` up to `end`, or until `look` says otherwise. Where `clock` is given, it reads the time before and after every
  * step: times[2 * i] is when step i first began, times[2 * i + 1] how long all its turns took. */
-int32_t {main}(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t end,
+{visible}int32_t {main}(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t end,
                 int64_t (*clock)(void), int64_t *times) {{
     int64_t begin = clock ? clock() : 0;
     run->since = 0;
