@@ -114,6 +114,16 @@ FITS = (
         "double",
     ),
     Fit(
+        "exp2_of_halves",
+        "2^f = P(f), |f| <= 1/2",
+        lambda f: mp.mpf(2) ** f,
+        lambda f: mp.mpf(2) ** -f,
+        mp.mpf("-0.5"),
+        mp.mpf("0.5"),
+        3,
+        "float",
+    ),
+    Fit(
         "exp2",
         "2^f = 1 + f·P(f), |f| <= 1/2",
         lambda f: (mp.mpf(2) ** f - 1) / f,

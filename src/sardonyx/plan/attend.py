@@ -18,6 +18,7 @@ from sardonyx.ops.lowering import Contraction, Position, Product, Relabel
 from sardonyx.plan.attention import Attention
 from sardonyx.plan.contract import row_epilogue
 from sardonyx.plan.group import Group
+from sardonyx.plan.halves import HALF_PANEL, half_attention_elements, halves_attention
 from sardonyx.plan.plan import BATCH, COLUMN, COUNT, ROW, SUMS, AttentionKernel
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
@@ -44,13 +45,18 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
     out = second.describe(writer.site(group))
     value = _reader(writer, out, (out.inner, out.columns), out.b)
     scores = _scores(writer, attention, into)
-    batch, panel = product(into.batch), target.panel(into.dtype, few=False)
-    size, width = into.inner, out.columns
-    assert panel is not None
+    batch, size, width = product(into.batch), into.inner, out.columns
     assert isinstance(size, int)
     assert isinstance(width, int)
-    keys = writer.scratch(into.dtype, batch * ceil_div(into.columns, panel) * (panel * size))
-    values = writer.scratch(into.dtype, batch * into.columns * (ceil_div(width, panel) * panel))
+    packed, panel = into.dtype, target.panel(into.dtype, few=False)
+    if packed == "f32" and halves_attention(target, into.rows, into.columns, size, width):
+        packed, panel = "f16", HALF_PANEL
+        elements = half_attention_elements(into.columns, size, width)
+    else:
+        assert panel is not None
+        wide = ceil_div(width, panel) * panel
+        elements = ceil_div(into.columns, panel) * (panel * size), into.columns * wide
+    keys, values = (writer.scratch(packed, batch * each) for each in elements)
     writer.b.reset()
     writer.b.ranges.update({BATCH: batch, ROW: into.rows, COLUMN: width})
     epilogue = row_epilogue(writer, group, out, merged=False)
@@ -63,6 +69,7 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         writer.b.number_of(keys),
         writer.b.number_of(values),
         panel,
+        packed,
         attention.guarded,
         into.dtype,
         query,

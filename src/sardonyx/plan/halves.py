@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, ceil_div
 
-__all__ = ["HALF_ARITHMETIC", "HALF_PANEL", "half_bytes", "with_halves"]
+__all__ = [
+    "HALF_ARITHMETIC",
+    "HALF_PANEL",
+    "half_attention_elements",
+    "half_bytes",
+    "halves_attention",
+    "with_halves",
+]
 
 HALF_ARITHMETIC = ("gemm f16", "direct f16", "winograd f16")
 HALF_PANEL, HALF_HEAD = 16, 32  # columns of a panel, and what its scales take: elements of float16
@@ -38,3 +45,18 @@ def with_halves(
     deep = isinstance(inner, int) and inner >= _LEAST_DEPTH
     wide = isinstance(columns, int) and columns >= _LEAST_COLUMNS
     return (name, *plain) if many and deep and wide else (*plain, name)
+
+
+def halves_attention(target: Target, rows: Size, keys: Size, size: int, width: int) -> bool:
+    """Whether an attention's two products are multiplied in float16: where they may be, and packing pays."""
+    if target.precision != "bfloat16" or not target.half_arithmetic:
+        return False
+    many = all(not isinstance(n, int) or n >= _LEAST_DEPTH for n in (rows, keys))
+    return many and min(size, width) >= _LEAST_DEPTH
+
+
+def half_attention_elements(keys: Size, size: int, width: int) -> tuple[Size, Size]:
+    """Elements of float16 that the packed keys and values of a batch take, scales included: one of float32 a value."""
+    panels = ceil_div(width, HALF_PANEL)
+    of_keys = ceil_div(keys, HALF_PANEL) * (HALF_PANEL * size + HALF_HEAD)
+    return of_keys, panels * (keys * HALF_PANEL + HALF_HEAD) + 2 * keys

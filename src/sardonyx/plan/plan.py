@@ -255,6 +255,7 @@ class AttentionKernel:
         rows, keys: of a batch.
         size, width: of a query, and of a row of the values.
         packed_keys, packed_values: scratch for panels of `panel` columns.
+        packed: the type of the panels; "f16" where float32 is multiplied in float16 arithmetic.
         guarded: rows of weights that are NaN count as rows of zeros.
         query, key, value: read row ROW of an operand; a row of keys is a column of K.
         scores: what happens to products of query ROW with COUNT keys from COLUMN on.
@@ -269,6 +270,7 @@ class AttentionKernel:
     packed_keys: int
     packed_values: int
     panel: int
+    packed: Dtype
     guarded: bool
     dtype: Dtype
     query: Kernel

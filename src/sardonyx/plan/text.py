@@ -65,7 +65,7 @@ def kernel_title(kernel: KernelSource, variant: str = "") -> str:
     if isinstance(kernel, Kernel):
         return "loops"
     if isinstance(kernel, AttentionKernel):
-        return "attention"
+        return "attention" if kernel.packed == kernel.dtype else f"attention {kernel.packed}"
     kind = "product" if isinstance(kernel, ProductKernel) else "convolution"
     return f"{kind} · {variant}" if variant else kind
 

@@ -1,10 +1,11 @@
-"""Attention kernels of a plan as C: the template of `kernels.attention`, behind the functions that it calls."""
+"""Attention kernels of a plan as C: the template of `kernels.attention` or `kernels.half_attention`, behind the functions that it calls."""
 
 from __future__ import annotations
 
 from sardonyx.backends.c.contractions import extent, namer
 from sardonyx.backends.c.kernels.attention import AttentionSpec, attention
 from sardonyx.backends.c.kernels.elements import C_TYPE
+from sardonyx.backends.c.kernels.half_attention import half_attention
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.plan.plan import AttentionKernel
@@ -30,13 +31,15 @@ def render_attention(kernel: AttentionKernel, name: str, isa: Isa) -> str:
         render_epilogue(part, function, kernel.dtype)
         for part, function in zip(kernel.parts, _FUNCTIONS, strict=True)
     )
-    pointer = f"({C_TYPE[kernel.dtype]} *)p"
+    half = kernel.packed != kernel.dtype
+    pointer = "(_Float16 *)p" if half else f"({C_TYPE[kernel.dtype]} *)p"
+    text = half_attention("attend", spec) if half else attention("attend", spec, isa)
     return f"""\
 {HEADERS}
 struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
 
 {functions}
-{attention("attend", spec, isa)}
+{text}
 int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
     const struct env env = {{run, p, n}};
     attend(run, &env, {pointer}[{kernel.packed_keys}], {pointer}[{kernel.packed_values}], n);

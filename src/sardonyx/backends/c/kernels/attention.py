@@ -29,6 +29,8 @@ _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
 _PACKED = 16384  # elements worth a task of packing
 
+__all__ = ["AttentionSpec", "attention", "finish_function", "weigh_function"]
+
 
 @dataclass(frozen=True)
 class AttentionSpec:
@@ -60,6 +62,7 @@ def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
     products = TileFamily(f"{name}_products", isa, tile, spec.dtype, run=PIECE if long else 0)
     sums = TileFamily(f"{name}_sums", isa, tile, spec.dtype, run=PIECE)
     counts = row_counts(spec.rows, tile.rows)
+    column = f"values + (j - j % {tile.columns}) * keys + j % {tile.columns}"
     return f"""\
 {SUPPORT}
 {tile_functions(products, counts)}
@@ -72,8 +75,8 @@ struct {name}_job {{
 }};
 
 {_pack(name, spec, tile.columns)}
-{_weigh(name, spec)}
-{_finish(name, spec, tile.columns)}
+{weigh_function(name, spec)}
+{finish_function(name, spec, _rounded(spec.width, tile.columns), value, column, tile.columns)}
 {_tasks(name, spec, products, sums, counts)}
 static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
     struct {name}_job job = {{env, keys_packed, values_packed, n, 1}};
@@ -148,8 +151,8 @@ static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
 """
 
 
-def _weigh(name: str, spec: AttentionSpec) -> str:
-    """Scores become weights; the factor that earlier sums have to take is returned."""
+def weigh_function(name: str, spec: AttentionSpec) -> str:
+    """`<name>_weigh`: scores become weights; the factor that earlier sums have to take is returned."""
     value, kind = C_TYPE[spec.dtype], spec.dtype
     exp = "sx_exp_weight_f32" if kind == "f32" else f"sx_exp_{kind}"
     return f"""\
@@ -175,9 +178,15 @@ static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {v
 """
 
 
-def _finish(name: str, spec: AttentionSpec, columns: int) -> str:
-    """The sums of a row, divided by the total; 1 / 0 makes the NaN of a row that is -inf throughout."""
-    value, pitch = C_TYPE[spec.dtype], _rounded(spec.width, columns)
+def finish_function(
+    name: str, spec: AttentionSpec, pitch: int, stored: str, column: str, step: int
+) -> str:
+    """`<name>_finish`: the sums of a row, divided by the total; 1 / 0 makes the NaN of a row that is -inf throughout.
+
+    Args:
+        stored, column, step: the C type of packed values, where those of column `j` begin, and how far they are apart.
+    """
+    value = C_TYPE[spec.dtype]
     factor = "keys > 0 ? 1 / total : 1"
     zeros = ""
     if spec.guarded:
@@ -185,14 +194,14 @@ def _finish(name: str, spec: AttentionSpec, columns: int) -> str:
         zeros = f"""\
     if (total != total)  /* all weights are 0, which infinite values tell from no weights */
         for (int64_t j = 0; j < {spec.width}; j++) {{
-            const {value} *column = values + (j - j % {columns}) * keys + j % {columns};
+            const {stored} *column = {column};
             sums[j] = 0;
             for (int64_t k = 0; k < keys; k++)
-                sums[j] += 0 * column[k * {columns}];
+                sums[j] += 0 * ({value})column[k * {step}];
         }}
 """
     return f"""\
-static inline void {name}_finish({value} *sums, {value} total, const {value} *values, int64_t keys) {{
+static inline void {name}_finish({value} *sums, {value} total, const {stored} *values, int64_t keys) {{
     const {value} factor = {factor};
     (void)values, (void)keys;
 {zeros}    SX_VECTOR

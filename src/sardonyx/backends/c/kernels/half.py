@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from sardonyx.backends.c.kernels.conv import ConvSpec, conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed, product
-from sardonyx.backends.c.kernels.half_tile import ROWS, half_call, half_tile_functions
+from sardonyx.backends.c.kernels.half_tile import LARGEST, ROWS, half_call, half_tile_functions
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import (
@@ -138,11 +138,11 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     float *sums = {place};
-{indented(nest.fill, 20)}                    const int32_t all = sx_half_strip(rows, {run}, taken, packed, scales);
+{indented(nest.fill, 20)}                    const int32_t all = sx_half_strip(rows, {run}, taken, {LARGEST}, packed, scales);
                     {tame}
 {indented(multiply, 20)}                    if (!last)
                         continue;
-                    if (!{name}_finish(panel, stride, last_panel - first_panel, taken, tame, sums, {pitch})) {{
+                    if (!{name}_finish_products(panel, stride, last_panel - first_panel, taken, tame, sums, {pitch})) {{
 {indented(again, 24)}                    }}
                     for (int64_t r = 0; r < taken; r++)
                         {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});

@@ -12,7 +12,7 @@
 Eleven bits hold a short sum well: a run is off by 2^-11 of its partial sums for every product, at random. So does the
 sum of a few runs, for four roundings more: it costs 4% of the error and spares three of four conversions, which took an
 eighth of the time. A is packed by `sx_half_strip`, which scales rows that float16 could not hold; B by `halves.pack_halves`, whose scales are
-taken off in the end, by `<name>_finish`. Neither lets a run overflow, so that what is not finite in the end was not so in
+taken off in the end, by `<name>_finish_products`. Neither lets a run overflow, so that what is not finite in the end was not so in
 the beginning, or is too large for float32: `<name>_plain` computes it again, in float32.
 """
 
@@ -22,24 +22,27 @@ from collections.abc import Iterable
 
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 
-__all__ = ["ROWS", "half_call", "half_tile_functions"]
+__all__ = ["LARGEST", "ROWS", "RUN", "RUNS", "half_call", "half_tile_functions"]
 
 ROWS = 8
 RUN = 64  # products
-RUNS = 4  # of a group: from RUN · RUNS `sx_half_strip` has its limit
+RUNS = 4  # of a group
+LARGEST = (
+    7  # exponent of the largest number of a row that is not scaled: sums of a group are below 2^15
+)
 _LANES = 8
 _UNROLLED = 4
 
 
 def half_tile_functions(name: str, row_counts: Iterable[int]) -> str:
-    """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish` and `<name>_plain`."""
+    """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish_products` and `<name>_plain`."""
     kernels = "\n".join(_rows_function(name, rows) for rows in sorted(set(row_counts)))
     return f"""\
 #include "halves.h"
 {kernels}
 /* The scales of the columns; whether all sums are finite. `head` is where the first panel's scales lie. Of tame rows,
  * panels without scales are done already. */
-static inline int32_t {name}_finish(
+static inline int32_t {name}_finish_products(
     const _Float16 *head, int64_t stride, int64_t panels, int64_t taken, int32_t tame, float *acc, int64_t pitch) {{
     sx_f4 spoilt = {{0}};
     for (int64_t panel = 0; panel < panels; panel++, head += stride, acc += {COLUMNS}) {{
@@ -170,3 +173,4 @@ def _lines(lines: Iterable[str], indent: int) -> str:
 
 
 assert HEAD * 2 == COLUMNS * 4
+assert RUN * RUNS << LARGEST <= 1 << 15

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.elements import vector_reader
-from sardonyx.backends.c.kernels.half_tile import ROWS, half_call, half_tile_functions
+from sardonyx.backends.c.kernels.half_tile import LARGEST, ROWS, half_call, half_tile_functions
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import SUPPORT, indented, row_counts
@@ -188,7 +188,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                     const float *rows[1][{ROWS}];
                     for (int64_t r = 0; r < taken; r++)
                         rows[0][r] = v + r * {v_pitch} + point * {blocks.depth};
-                    sx_half_strip(rows, 1, kc, taken, packed + place * {strip}, scales[place]);
+                    sx_half_strip(rows, 1, kc, taken, {LARGEST}, packed + place * {strip}, scales[place]);
                 }}
             }}
             for (int64_t point = 0; point < {POINTS}; point++)

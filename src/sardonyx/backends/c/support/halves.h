@@ -3,11 +3,13 @@
  *     sx_half_lane(sums, x, 2, y)     sums += lane 2 of x times every lane of y, rounded once
  *     sx_half_low(x), sx_half_high(x) the first four, and the last, as float32
  *     sx_half_strip(rows, …)          up to eight rows of float32 as packed[k][8], each scaled to what float16 holds
+ *     sx_half_scale(row, …)           what brings a row to where float16 holds it
  *
  * Instructions are written out, so that no compiler's headers are needed, and all compilers take a lane as it is. */
 #ifndef SX_HALVES_H
 #define SX_HALVES_H
 
+#include "float_math.h"
 #include "types.h"
 
 typedef _Float16 sx_h4 __attribute__((vector_size(8)));
@@ -112,6 +114,7 @@ static __attribute__((noinline, cold)) void sx_half_rescale(
     const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, const int32_t *wild,
     _Float16 *packed, float *scales) {
     float factors[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    int32_t any = 0;
     for (int64_t r = 0; r < taken; r++) {
         uint32_t largest = 0;
         for (int64_t s = 0; wild[r] && s < segments; s++)
@@ -125,25 +128,67 @@ static __attribute__((noinline, cold)) void sx_half_rescale(
         exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
         scales[r] = sx_from_bits_f32(exponent << 23);
         factors[r] = sx_from_bits_f32((254 - exponent) << 23);
+        any = 1;
     }
-    sx_half_pack(rows, segments, depth, taken, factors, packed);
+    if (any)
+        sx_half_pack(rows, segments, depth, taken, factors, packed);
 }
 
-/* Rows whose largest number is in [2^-3, 2^7] stay as they are: sums of 256 products with weights below 1 are below
- * 2^15, and what is lost below 2^-25 is less than a millionth of the largest. Whether all rows are of that kind: then
- * nothing is infinite in the end, unless a weight is. */
+/* Rows whose largest number is in [2^-3, 2^highest] stay as they are: what is lost below 2^-25 is less than a millionth of
+ * the largest. Whether all rows are of that kind: then nothing is infinite in the end, unless a weight is. */
 static inline int32_t sx_half_strip(
-    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, _Float16 *packed, float *scales) {
+    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, int32_t highest, _Float16 *packed,
+    float *scales) {
     const sx_i16x8 largest = sx_half_pack(rows, segments, depth, taken, 0, packed);
     int32_t wild[8], any = 0;
     for (int64_t r = 0; r < 8; r++) {
         scales[r] = 1.0f;
-        wild[r] = (r < taken) & ((largest[r] < 0x3000) | (largest[r] > 0x5800));
+        wild[r] = (r < taken) & ((largest[r] < 0x3000) | (largest[r] > (15 + highest) << 10));
         any |= wild[r];
     }
     if (any)
         sx_half_rescale(rows, segments, depth, taken, wild, packed, scales);
     return !any;
+}
+
+/* A power of two that brings the largest finite number of a row into [0.5, 1); 1 where all are finite and the largest
+ * is in [2^lowest, 2^highest) already. */
+static inline float sx_half_scale(const float *row, int64_t count, int32_t lowest, int32_t highest) {
+    uint32_t largest = 0, finite = 0;
+    for (int64_t k = 0; k < count; k++) {
+        const uint32_t bits = sx_bits_f32(row[k]) & 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    const uint32_t exponent = largest >> 23;
+    if (largest == 0 || (exponent >= (uint32_t)(127 + lowest) && exponent < (uint32_t)(127 + highest)))
+        return 1;
+    for (int64_t k = 0; k < count; k++) {
+        const uint32_t bits = sx_bits_f32(row[k]) & 0x7fffffffu;
+        finite = bits > finite && bits < 0x7f800000u ? bits : finite;
+    }
+    uint32_t scale = (finite >> 23) + 1;
+    scale = scale < 1 ? 1 : scale > 253 ? 253 : scale;
+    return sx_from_bits_f32((scale == 127 ? 128 : scale) << 23);
+}
+
+/* Eight rows of float16, `pitch` apart, as packed[k][8]; depth is a multiple of eight. */
+static inline void sx_half_interleave(const _Float16 *rows, int64_t pitch, int64_t depth, _Float16 *packed) {
+    for (int64_t k = 0; k < depth; k += 8, packed += 64) {
+        sx_h8 x[8];
+        for (int32_t r = 0; r < 8; r++)
+            x[r] = *(const sx_h8m *)(rows + r * pitch + k);
+        sx_half_turn(x);
+        for (int32_t i = 0; i < 8; i++)
+            *(sx_h8m *)(packed + 8 * i) = x[i];
+    }
+}
+
+/* 2^t for t <= 0 to the bits that float16 keeps; less than 2^-126 are 0, or nearly. */
+static inline float sx_half_weight(float t) {
+    const float inside = sx_max_f32(t, -150.0f), shifted = inside + SX_ROUNDER;
+    const float power = sx_poly_exp2_of_halves(inside - (shifted - SX_ROUNDER));
+    const int32_t bits = (int32_t)(sx_bits_f32(power) + (sx_bits_f32(shifted) << 23));
+    return sx_from_bits_f32((uint32_t)(bits > 0 ? bits : 0));
 }
 
 #endif

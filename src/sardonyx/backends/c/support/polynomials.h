@@ -70,6 +70,13 @@ static inline double sx_poly_cos(double x) {
         + x * (-0x1.23c97dfc670abp-22))));
 }
 
+/* 2^f = P(f), |f| <= 1/2; error 2^-13.7 */
+static inline float sx_poly_exp2_of_halves(float x) {
+    return 0x1.fff692p-1f
+        + x * (0x1.62f31ap-1f
+        + x * (0x1.f0de1ap-3f + x * 0x1.c3f764p-5f));
+}
+
 /* 2^f = 1 + f·P(f), |f| <= 1/2; error 2^-40.2 */
 static inline double sx_poly_exp2(double x) {
     return 0x1.62e42fef89c7dp-1
