@@ -42,7 +42,7 @@ from sardonyx.loops.scalars import constant, conversion, function
 from sardonyx.loops.walk import expressions, sizes_of
 from sardonyx.sizes import Size, substitute, symbols
 
-__all__ = ["simplify"]
+__all__ = ["simplify", "without_dead"]
 
 EXACT_TYPES = INTEGERS | {"bool"}
 TRUE, FALSE = Const(True, "bool"), Const(False, "bool")
@@ -51,7 +51,7 @@ TRUE, FALSE = Const(True, "bool"), Const(False, "bool")
 def simplify(kernel: Kernel) -> Kernel:
     """An equivalent kernel. Its buffers, symbols and reasons keep their places, used or not."""
     body = _Simplifier().block(kernel.body)
-    return replace(kernel, body=_without_dead(body, set()))
+    return replace(kernel, body=without_dead(body, set()))
 
 
 class _Simplifier:
@@ -197,17 +197,17 @@ def _size_of(value: Expr) -> Size | None:
     return int(value.value) if isinstance(value, Const) and value.dtype == "i64" else None
 
 
-def _without_dead(body: Sequence[Statement], used: set[str]) -> tuple[Statement, ...]:
+def without_dead(body: Sequence[Statement], used: set[str]) -> tuple[Statement, ...]:
     """The body without Lets that nothing uses and blocks that do nothing; last statement first."""
     kept: list[Statement] = []
     for statement in reversed(body):
         if isinstance(statement, Let) and statement.name not in used:
             continue
         if isinstance(statement, (For, While)):
-            statement = replace(statement, body=_without_dead(statement.body, used))
+            statement = replace(statement, body=without_dead(statement.body, used))
         elif isinstance(statement, If):
-            then = _without_dead(statement.then, used)
-            statement = If(statement.condition, then, _without_dead(statement.other, used))
+            then = without_dead(statement.then, used)
+            statement = If(statement.condition, then, without_dead(statement.other, used))
         idle = (isinstance(statement, For) and not statement.body) or (
             isinstance(statement, If) and not statement.then and not statement.other
         )

@@ -9,7 +9,7 @@ sums of the columns of w' are a constant, and added in the epilogue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,8 @@ import onnx_ir as ir
 
 from sardonyx.loops.build import cast
 from sardonyx.loops.index import unflatten
-from sardonyx.loops.nodes import Expr, Load, const
+from sardonyx.loops.nodes import Expr, Kernel, Load, const
+from sardonyx.loops.ranges import Range, apply_ranges, range_of
 from sardonyx.ops.lowering import (
     Bytes,
     IntegerConvolution,
@@ -35,6 +36,7 @@ from sardonyx.plan.choice import (
 )
 from sardonyx.plan.contract import INNER, complete, matrix_of, merges_rows, row_epilogue
 from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
+from sardonyx.plan.graph import Array
 from sardonyx.plan.group import Group
 from sardonyx.plan.plan import (
     BATCH,
@@ -55,6 +57,8 @@ __all__ = ["is_whole_quads", "write_integer_convolution", "write_integer_product
 _BYTES = ("u8", "i8")
 _CHANNELS = 16  # a register of bytes
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
+_FEW_TERMS = 1 << 10  # products whose sum is worth a bound
+_MOST_LOOKED_AT = 1 << 16  # numbers of a constant that are looked at for their range
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     plain = tuple(n for n in (*numbers, inner, columns) if isinstance(n, int))
     packing = Packing("quads", (*plain, panel, factors.zero))
     packed = writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
+    weights = _rows_of(writer.graph.constants[factors.weights], plain)
     described_sums = (*plain, panel, factors.zero, _factor(factors))
     sums = _sums(writer, factors, Packing("quad-sums", described_sums))
     writer.b.reset()
@@ -138,10 +143,18 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
         panel,
         choice,
         "i32",
-        row_epilogue(writer, group, contraction, merged),
+        _narrowed(writer, row_epilogue(writer, group, contraction, merged), factors, sums, weights),
     )
     sizes: tuple[Size, ...] = (kernel.batch, rows, a.offset, a.by_row, a.by_column)
     return writer.done(complete(kernel, sizes))
+
+
+def _rows_of(array: Array, numbers: Sequence[int]) -> Array:
+    """The columns of a matrix in a constant, as rows."""
+    offset, by_k, by_n, inner, columns = numbers
+    flat = np.ascontiguousarray(array).reshape(-1)[offset:]
+    strides = (by_n * flat.itemsize, by_k * flat.itemsize)
+    return np.lib.stride_tricks.as_strided(flat, (columns, inner), strides, writeable=False)
 
 
 def is_whole_quads(a: Matrix, inner: Size) -> bool:
@@ -243,7 +256,7 @@ def _convolved(
         held,
         "i32",
         choice,
-        writer.b.kernel(),
+        _narrowed(writer, writer.b.kernel(), factors, sums, weights.reshape(filters, -1)),
         zero,
     )
     return writer.done(complete(kernel, (*shape, *counts)))
@@ -309,6 +322,39 @@ def _sums(writer: Writer, factors: _Factors, packing: Packing) -> str | None:
     if factors.moved == 0:
         return None
     return writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
+
+
+def _narrowed(
+    writer: Writer, epilogue: Kernel, factors: _Factors, sums: str | None, rows: Array
+) -> Kernel:
+    """The epilogue without what the ranges of constants and of the kernel's sums make superfluous.
+
+    Args:
+        sums: the buffer of `_sums`.
+        rows: the weights, a row for every column of the result.
+    """
+    known: dict[str, Range] = {}
+    constants = writer.graph.constants
+    for number, argument in enumerate(writer.arguments):
+        array = constants.get(argument) if isinstance(argument, ir.Value) else None
+        if array is not None and array.dtype == np.float32 and array.size <= _MOST_LOOKED_AT:
+            found = range_of(array)
+            known |= {} if found is None else {writer.b.name_of(number): found}
+    bound = _largest_sum(rows, factors.zero)
+    if bound is not None:
+        known[SUMS] = Range(-255.0 * bound, 255.0 * bound)
+        if sums is not None:
+            most = float(bound * abs(_factor(factors)))
+            known[sums] = Range(-most, most)
+    return apply_ranges(epilogue, known)
+
+
+def _largest_sum(rows: Array, zero: int) -> int | None:
+    """The most that the magnitudes of the weights of a column add up to; None where there are many of them."""
+    if not rows.size or rows.shape[1] > _FEW_TERMS:
+        return None
+    magnitudes = np.abs(rows.astype(np.int32) - zero)
+    return int(magnitudes.sum(axis=1, dtype=np.int64).max())
 
 
 def _corrected(
