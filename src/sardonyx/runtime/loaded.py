@@ -15,6 +15,8 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends import reference
+from sardonyx.backends.c.cpu import host_cpu
+from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.values import Value
 from sardonyx.errors import ShapeError, ToolchainError, UnsupportedError
@@ -69,7 +71,8 @@ class Loaded:
     @cached_property
     def planned(self) -> Expanded:
         """The model as it is compiled."""
-        return prepare(self.model, self.shapes)
+        unsigned = isa_of(host_cpu()).unsigned_bytes
+        return prepare(self.model, self.shapes, unsigned_bytes=unsigned)
 
     @property
     def files(self) -> tuple[MappedFile, ...]:

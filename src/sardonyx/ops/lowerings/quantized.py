@@ -84,7 +84,8 @@ def stepped(b: Builder, x: Expr, by: float, zero: int, dtype: Dtype) -> Expr:
         number = where(apply("isnan", given), 0.0, given)
         inside = maximum(number, _nearest(low * by))
     inside = b.let(minimum(inside, _nearest(high * by)))
-    steps = cast(apply("over", inside, const(by, "f32")), "i32", "near")
+    quotient = inside if by == 1.0 else apply("over", inside, const(by, "f32"))
+    steps = cast(quotient, "i32", "near")
     return cast(steps + zero if zero else steps, dtype)
 
 

@@ -5,7 +5,8 @@
 
 Sums of integers are exact, so that the result is nearer to the truth than the one in float32; and a quarter of the
 bytes is read. What follows, up to the next QuantizeLinear, is fused into the same kernel: tensors stay integers between
-kernels.
+kernels. Where nothing but limits is in between, all is counted in steps of that QuantizeLinear (`steps`), which then
+has nothing to divide.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import onnx_ir as ir
 from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
 from sardonyx.passes.preparing.expand import Expanded, copy_of
+from sardonyx.passes.preparing.signs import turn_signs
+from sardonyx.passes.preparing.steps import Steps, count_in_steps, find_steps
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["multiply_integers"]
@@ -36,15 +39,21 @@ class _Found:
     Attributes:
         scale: of the products: one for all, or one for every column of the result, as it broadcasts.
         spatial: dimensions of the images of a convolution.
+        steps: what the result is counted in; None where it is a float that somebody else reads.
     """
 
     node: ir.Node
     scale: Array
     spatial: int
+    steps: Steps | None
 
 
-def multiply_integers(expanded: Expanded) -> Expanded:
-    """The model with such contractions of integers; the same one where there are none."""
+def multiply_integers(expanded: Expanded, *, unsigned: bool) -> Expanded:
+    """The model with such contractions of integers; the same one where there are none.
+
+    Args:
+        unsigned: whether the processor multiplies bytes without a sign.
+    """
     graph, shapes = expanded.model.graph, expanded.shapes
     found = [one for node in graph if (one := _find(node, shapes)) is not None]
     if not found:
@@ -54,6 +63,9 @@ def multiply_integers(expanded: Expanded) -> Expanded:
     for one in found:
         twin = copied.nodes[one.node]
         made = _write(one, twin)
+        if one.steps is not None:
+            for constant, user in count_in_steps(one.steps, copied.nodes):
+                origins[constant] = origins[user]
         copied.expanded.model.graph.insert_before(twin, made)
         origins.update(dict.fromkeys(made, origins[twin]))
         sources = [value.producer() for value in twin.inputs[:2] if value is not None]
@@ -68,6 +80,8 @@ def multiply_integers(expanded: Expanded) -> Expanded:
             if source is not None and _is_dead(source):
                 origins[first] = (*origins[first], *origins.pop(source))
                 copied.expanded.model.graph.remove(source, safe=True)
+    for constant, node in turn_signs(copied.expanded.model.graph, unsigned=unsigned):
+        origins[constant] = origins[node]
     try:
         known = infer_shapes(copied.expanded.model)
     except ShapeError:
@@ -101,7 +115,10 @@ def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
     scale = x_scale.reshape(-1)[0].astype(np.float64) * w_scale.astype(np.float64)
     spatial = weights.ndim - 2 if node.op_type == "Conv" else 0
     shape = (-1, *(1,) * spatial) if scale.size != 1 else ()
-    return _Found(node, scale.reshape(shape).astype(np.float32), spatial)
+    steps = find_steps(node.outputs[0])
+    if steps is not None:
+        scale = scale / steps.size
+    return _Found(node, scale.reshape(shape).astype(np.float32), spatial, steps)
 
 
 def _suits(node: ir.Node, weights: Array) -> bool:
@@ -170,7 +187,7 @@ def _write(found: _Found, twin: ir.Node) -> list[ir.Node]:
         made.append(node)
         return node.outputs[0]
 
-    def constant(array: Array) -> ir.Value:
+    def constant(array: Array | np.float32) -> ir.Value:
         return call("Constant", value=ir.tensor(array))
 
     x, w = (value.producer() for value in twin.inputs[:2] if value is not None)
@@ -191,6 +208,8 @@ def _write(found: _Found, twin: ir.Node) -> list[ir.Node]:
         if found.spatial:
             shape = np.array([-1, *(1,) * found.spatial], np.int64)
             bias = call("Reshape", bias, constant(shape))
+        if found.steps is not None:
+            bias = call("Div", bias, constant(np.float32(found.steps.size)))
         call("Add", result, bias)
     return made
 

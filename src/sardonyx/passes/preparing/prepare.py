@@ -15,10 +15,13 @@ from sardonyx.passes.shapes import Shapes
 __all__ = ["prepare"]
 
 
-def prepare(model: ir.Model, shapes: Shapes) -> Expanded:
-    """Without calls of functions; with numbers for strings, with ranks and sizes that are known, and with products of integers."""
+def prepare(model: ir.Model, shapes: Shapes, *, unsigned_bytes: bool = False) -> Expanded:
+    """Without calls of functions; with numbers for strings, with ranks and sizes that are known, and with products of integers.
+
+    Args:
+        unsigned_bytes: whether the processor multiplies bytes without a sign.
+    """
     prepared = expand(model, shapes)
-    changes = (number_texts, keep_ones, resize_what_changes, write_out_attention, multiply_integers)
-    for change in changes:
+    for change in (number_texts, keep_ones, resize_what_changes, write_out_attention):
         prepared = change(prepared)
-    return prepared
+    return multiply_integers(prepared, unsigned=unsigned_bytes)
