@@ -35,12 +35,12 @@ from sardonyx.backends.c.kernels.nest import (
 __all__ = ["DEPTH", "half_convolution", "half_product"]
 
 DEPTH = 1024  # of K in a block: a strip and a panel share the first-level cache
-_BLOCK = 196608  # elements of B in a block: 384 KB of a second-level cache of 1 MB
-_COLUMNS = (64, 384)  # of a block, at least and at most
+_BLOCK = 294912  # elements of B in a block: 576 KB of a second-level cache of 1 MB
+_COLUMNS = (64, 512)  # of a block, at least and at most
 _SUMS = 32768  # elements of C that wait on the stack for the next block of K
 _STRIPS = 32  # in a block of rows
 _TASK = 1 << 19  # multiplications worth a task of their own
-_TASKS = 6  # for every thread
+_TASKS = 4  # for every thread
 
 
 def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:

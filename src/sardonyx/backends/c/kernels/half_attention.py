@@ -146,7 +146,7 @@ static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
             const float factor = 1 / scales[k];
             for (int64_t j = 0; j < {pitch}; j += 8)
                 *(sx_h8m *)(values + j / {COLUMNS} * (keys * {COLUMNS} + {HEAD}) + {HEAD} + k * {COLUMNS} + j % {COLUMNS}) =
-                    sx_half_scaled(row + j, factor);
+                    sx_half_of(*(const sx_f4m *)(row + j) * factor, *(const sx_f4m *)(row + j + 4) * factor);
         }}
     }}
 }}

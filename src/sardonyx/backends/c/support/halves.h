@@ -34,17 +34,8 @@ static inline sx_f4 sx_half_high(sx_h8 x) {
     return wide;
 }
 
-/* Eight floats rounded. */
-static inline sx_h8 sx_half_load(const float *from) {
-    sx_h8 x;
-    __asm__("fcvtn %0.4h, %1.4s\n\tfcvtn2 %0.8h, %2.4s"
-            : "=&w"(x) : "w"(*(const sx_f4m *)from), "w"(*(const sx_f4m *)(from + 4)));
-    return x;
-}
-
-/* The same of eight floats times one. */
-static inline sx_h8 sx_half_scaled(const float *from, float factor) {
-    const sx_f4 low = *(const sx_f4m *)from * factor, high = *(const sx_f4m *)(from + 4) * factor;
+/* Eight floats rounded: four from here, four from there. */
+static inline sx_h8 sx_half_of(sx_f4 low, sx_f4 high) {
     sx_h8 x;
     __asm__("fcvtn %0.4h, %1.4s\n\tfcvtn2 %0.8h, %2.4s" : "=&w"(x) : "w"(low), "w"(high));
     return x;
@@ -77,6 +68,18 @@ static inline void sx_half_turn(sx_h8 x[8]) {
         x[i] = y[i];
 }
 
+/* Four columns of row r and of row r + 4, for four r, become four columns of eight rows. */
+static inline void sx_half_turn_pairs(sx_h8 x[4]) {
+    const sx_h8 even = __builtin_shufflevector(x[0], x[1], 0, 8, 2, 10, 4, 12, 6, 14);
+    const sx_h8 odd = __builtin_shufflevector(x[0], x[1], 1, 9, 3, 11, 5, 13, 7, 15);
+    const sx_h8 even2 = __builtin_shufflevector(x[2], x[3], 0, 8, 2, 10, 4, 12, 6, 14);
+    const sx_h8 odd2 = __builtin_shufflevector(x[2], x[3], 1, 9, 3, 11, 5, 13, 7, 15);
+    x[0] = __builtin_shufflevector(even, even2, 0, 1, 8, 9, 4, 5, 12, 13);
+    x[1] = __builtin_shufflevector(odd, odd2, 0, 1, 8, 9, 4, 5, 12, 13);
+    x[2] = __builtin_shufflevector(even, even2, 2, 3, 10, 11, 6, 7, 14, 15);
+    x[3] = __builtin_shufflevector(odd, odd2, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
 /* What the strip packs, `factors[r]` times row r; of each row the largest magnitude in float16. */
 static inline __attribute__((always_inline)) sx_i16x8 sx_half_pack(
     const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, const float *factors,
@@ -87,12 +90,14 @@ static inline __attribute__((always_inline)) sx_i16x8 sx_half_pack(
         for (int64_t r = 0; r < 8; r++)
             from[r] = rows[s][r < taken ? r : 0];
         int64_t k = 0;
-        for (; k + 8 <= depth; k += 8, packed += 64) {
-            sx_h8 x[8];
-            for (int32_t r = 0; r < 8; r++)
-                x[r] = factors ? sx_half_scaled(from[r] + k, factors[r]) : sx_half_load(from[r] + k);
-            sx_half_turn(x);
-            for (int32_t i = 0; i < 8; i++) {
+        for (; k + 4 <= depth; k += 4, packed += 32) {
+            sx_h8 x[4];
+            for (int32_t r = 0; r < 4; r++) {
+                const sx_f4 low = *(const sx_f4m *)(from[r] + k), high = *(const sx_f4m *)(from[r + 4] + k);
+                x[r] = factors ? sx_half_of(low * factors[r], high * factors[r + 4]) : sx_half_of(low, high);
+            }
+            sx_half_turn_pairs(x);
+            for (int32_t i = 0; i < 4; i++) {
                 largest = sx_half_larger(largest, sx_half_magnitude(x[i]));
                 *(sx_h8m *)(packed + 8 * i) = x[i];
             }
