@@ -76,10 +76,17 @@ class Grouping:
 
 
 def group_nodes(
-    graph: Graph, forced: Collection[ir.Value], attentions: Collection[Attention] = ()
+    graph: Graph,
+    forced: Collection[ir.Value],
+    attentions: Collection[Attention] = (),
+    in_halves: Collection[Work] = (),
 ) -> Grouping:
-    """Group the graph's nodes; the `forced` values are stored whatever the rules say."""
-    tails, absorbed = _epilogues(graph, forced, attentions)
+    """Group the graph's nodes; the `forced` values are stored whatever the rules say.
+
+    Args:
+        in_halves: contractions in float16 arithmetic, behind which functions are short.
+    """
+    tails, absorbed = _epilogues(graph, forced, attentions, in_halves)
     stored = _stored(graph, forced, tails, absorbed, attentions)
     last_product = {one.second: one for one in attentions}
     groups = [
@@ -95,7 +102,10 @@ def group_nodes(
 
 
 def _epilogues(
-    graph: Graph, forced: Collection[ir.Value], attentions: Collection[Attention]
+    graph: Graph,
+    forced: Collection[ir.Value],
+    attentions: Collection[Attention],
+    in_halves: Collection[Work],
 ) -> tuple[dict[Work, list[Work]], set[Work]]:
     """What follows each root and can happen while its results are at hand."""
     tails: dict[Work, list[Work]] = {}
@@ -112,6 +122,8 @@ def _epilogues(
         value = work.node.outputs[0]
         while len(tails[work]) < MAX_CHAIN:
             followers = _followers(graph, at, work, value, forced)
+            if work not in in_halves and _is_swish(work, followers):
+                break
             if not followers or not absorbed.isdisjoint(followers):
                 break
             tails[work] += followers
@@ -169,7 +181,7 @@ def _followers(
     while len(found) < MAX_MEETING:
         last = next(iter(pending))
         if found and len(pending) == 1 and last is found[-1].node.outputs[0]:
-            return [] if _is_swish(root, found) else found
+            return found
         if any(one in graph.outputs or one in forced for one in pending):
             return []
         readers = {reader for ones in pending.values() for reader in ones}

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sardonyx.ops.lowering import Convolution
+from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.target import Target
-from sardonyx.sizes import Size, ceil_div
+from sardonyx.sizes import Size, ceil_div, product
 
 __all__ = [
     "HALF_ARITHMETIC",
     "HALF_PANEL",
+    "find_halves",
     "half_attention_elements",
     "half_bytes",
     "halves_attention",
@@ -39,20 +42,41 @@ def with_halves(
 
     For operands of float32 alone, one of them packed beforehand.
     """
-    if target.precision != "bfloat16" or not target.half_arithmetic:
+    if not _may(target):
         return tuple(plain)
+    return (name, *plain) if _pays(rows, inner, columns) else (*plain, name)
+
+
+def _may(target: Target) -> bool:
+    return target.precision == "bfloat16" and target.half_arithmetic
+
+
+def _pays(rows: Size, inner: Size, columns: Size) -> bool:
     many = rows >= _LEAST_ROWS if isinstance(rows, int) else True
     deep = isinstance(inner, int) and inner >= _LEAST_DEPTH
-    wide = isinstance(columns, int) and columns >= _LEAST_COLUMNS
-    return (name, *plain) if many and deep and wide else (*plain, name)
+    return many and deep and isinstance(columns, int) and columns >= _LEAST_COLUMNS
+
+
+def find_halves(graph: Graph, target: Target) -> frozenset[Work]:
+    """Convolutions that the rule expects to be computed in float16."""
+
+    def expected(work: Work) -> bool:
+        source, filters = work.node.inputs[:2]
+        weights = None if filters is None else graph.constants.get(filters)
+        if weights is None or source is None or graph.dtype(source) != "f32":
+            return False
+        filters_of_all, channels = weights.shape[:2]
+        rows = product(graph.shape(work.node.outputs[0])) // filters_of_all
+        return channels > 1 and _pays(rows, weights[0].size, filters_of_all)
+
+    found = (work for work in graph.works if isinstance(work.lowering, Convolution))
+    return frozenset(work for work in found if _may(target) and expected(work))
 
 
 def halves_attention(target: Target, rows: Size, keys: Size, size: int, width: int) -> bool:
     """Whether an attention's two products are multiplied in float16: where they may be, and packing pays."""
-    if target.precision != "bfloat16" or not target.half_arithmetic:
-        return False
     many = all(not isinstance(n, int) or n >= _LEAST_DEPTH for n in (rows, keys))
-    return many and min(size, width) >= _LEAST_DEPTH
+    return _may(target) and many and min(size, width) >= _LEAST_DEPTH
 
 
 def half_attention_elements(keys: Size, size: int, width: int) -> tuple[Size, Size]:

@@ -43,6 +43,7 @@ from sardonyx.plan.graph import (
     read_graph,
 )
 from sardonyx.plan.group import Group, Grouping, group_nodes
+from sardonyx.plan.halves import find_halves
 from sardonyx.plan.integers import write_integer_convolution, write_integer_product
 from sardonyx.plan.layout import choose_orders
 from sardonyx.plan.plan import Order, Plan, PlannedNode, Texts
@@ -110,7 +111,8 @@ def _plan_rounds(
         before = len(refused), len(required)
         forced = required | (graph.sizing & graph.producer.keys()) | graph.forced
         attentions = () if target is None else find_attentions(graph, forced, target)
-        grouping = group_nodes(graph, forced, attentions)
+        in_halves = () if target is None else find_halves(graph, target)
+        grouping = group_nodes(graph, forced, attentions, in_halves)
         orders = {} if target is None else choose_orders(graph, grouping)
         written = _write(graph, grouping, orders, refused, required, target)
         if (len(refused), len(required)) == before:

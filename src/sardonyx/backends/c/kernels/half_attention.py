@@ -167,7 +167,7 @@ static inline float {name}_weigh_halves(
     {{ SX_REASSOCIATE
     SX_EIGHT
     for (int64_t i = 0; i < count; i++) {{
-        const float weight = sx_half_weight((row[i] - shift) * 0x1.715476p+0f);
+        const float weight = sx_exp2_coarse((row[i] - shift) * 0x1.715476p+0f);
         weights[i] = (_Float16)weight;
         sum += weight;
     }}

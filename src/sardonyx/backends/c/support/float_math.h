@@ -144,6 +144,22 @@ static inline float sx_erf_f32(float x) {
 }
 #endif
 
+/* 2^t for t <= 0, within 2^-13 of it, which is more than float16 keeps; less than 2^-126 are 0, or nearly. For no NaN. */
+static inline float sx_exp2_coarse(float t) {
+    const float inside = sx_max_f32(t, -150.0f), shifted = inside + SX_ROUNDER;
+    const float power = sx_poly_exp2_of_halves(inside - (shifted - SX_ROUNDER));
+    const int32_t bits = (int32_t)(sx_bits_f32(power) + (sx_bits_f32(shifted) << 23));
+    return sx_from_bits_f32((uint32_t)(bits > 0 ? bits : 0));
+}
+
+#if defined(SX_COARSE)
+/* 1 / (1 + t), or t / (1 + t) where x < 0, with t = e^-|x|: within 2^-13 of it, as what it follows. */
+static inline float sx_sigmoid_f32(float x) {
+    float t = sx_exp2_coarse(__builtin_fabsf(x) * -0x1.715476p+0f);
+    float y = (x < 0.0f ? t : 1.0f) / (1.0f + t);
+    return x == x ? y : x;
+}
+#else
 /* 1 / (1 + t), or t / (1 + t) where x < 0, with t = e^-|x|. What the roundings of t and of the sum lost is put back by
  * the first step of a series, where 1 - t / 2 is near enough to 1 / (1 + t). */
 static inline float sx_sigmoid_f32(float x) {
@@ -158,6 +174,7 @@ static inline float sx_sigmoid_f32(float x) {
     float y = (x < 0.0f ? t : 1.0f) / sum;
     return y - y * (lost - (x < 0.0f ? lost_of_t : 0.0f)) * (1.0f - 0.5f * t);
 }
+#endif
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
 static inline float sx_softplus_f32(float x) {

@@ -188,12 +188,4 @@ static inline void sx_half_interleave(const _Float16 *rows, int64_t pitch, int64
     }
 }
 
-/* 2^t for t <= 0 to the bits that float16 keeps; less than 2^-126 are 0, or nearly. */
-static inline float sx_half_weight(float t) {
-    const float inside = sx_max_f32(t, -150.0f), shifted = inside + SX_ROUNDER;
-    const float power = sx_poly_exp2_of_halves(inside - (shifted - SX_ROUNDER));
-    const int32_t bits = (int32_t)(sx_bits_f32(power) + (sx_bits_f32(shifted) << 23));
-    return sx_from_bits_f32((uint32_t)(bits > 0 ? bits : 0));
-}
-
 #endif
