@@ -49,7 +49,7 @@ static inline contract_b_v contract_b_load(const float *p) { return *(const cont
 
 /* 7 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_7(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -311,7 +311,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_1adfb9adac62d0003bea(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_6eeb64c9f7d1351395e5(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

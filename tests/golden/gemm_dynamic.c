@@ -37,7 +37,7 @@ static inline contract_b_v contract_b_load(const float *p) { return *(const cont
 
 /* 1 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_1(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 2 <= panels; panel += 2) {
@@ -202,7 +202,7 @@ static __attribute__((noinline)) void contract_rows_1(
 
 /* 2 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_2(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 2 <= panels; panel += 2) {
@@ -421,7 +421,7 @@ static __attribute__((noinline)) void contract_rows_2(
 
 /* 3 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_3(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 2 <= panels; panel += 2) {
@@ -694,7 +694,7 @@ static __attribute__((noinline)) void contract_rows_3(
 
 /* 4 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_4(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -822,7 +822,7 @@ static __attribute__((noinline)) void contract_rows_4(
 
 /* 5 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_5(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -969,7 +969,7 @@ static __attribute__((noinline)) void contract_rows_5(
 
 /* 6 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_6(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -1135,7 +1135,7 @@ static __attribute__((noinline)) void contract_rows_6(
 
 /* 7 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_7(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -1320,7 +1320,7 @@ static __attribute__((noinline)) void contract_rows_7(
 
 /* 8 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_8(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -1659,7 +1659,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_3fdb888964b50e9705ef(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_9367909e079b0b2aca22(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], p[2], n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

@@ -40,7 +40,7 @@ static inline contract_b_v contract_b_load(const float *p) { return *(const cont
 
 /* 8 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_8(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -301,7 +301,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_9d13e80de6c6dd762f17(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_6c1bb197029a01f5fabb(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[2], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

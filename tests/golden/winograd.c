@@ -2,32 +2,6 @@
 #include "index.h"
 #include "scalar.h"
 
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 14));
-        const int64_t t1 = (int64_t)((i0 % 14));
-        SX_VECTOR
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
-        }
-    }
-}
-
-int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
-
 struct env { sx_run *run; void *const *p; const int64_t *n; };
 
 static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,
@@ -68,7 +42,7 @@ static inline contract_b_v contract_b_load(const float *p) { return *(const cont
 
 /* 4 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_4(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -191,7 +165,7 @@ static __attribute__((noinline)) void contract_rows_4(
 
 /* 7 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_7(
-    const float *const (*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[8], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -635,8 +609,34 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_f01a4799e57d3594ad7f(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_858b1dc45cc8c3c1c1bb(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
     contract(run, &env, p[0], p[1], 0, n);
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
+
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 14));
+        const int64_t t1 = (int64_t)((i0 % 14));
+        SX_VECTOR
+        for (int64_t i1 = 0; i1 < 32; i1++) {
+            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
+        }
+    }
+}
+
+int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

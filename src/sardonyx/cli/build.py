@@ -26,7 +26,7 @@ def build(
         str, typer.Option(help="The machine that it is for; --list-targets shows all.")
     ] = "native",
     emit: Annotated[
-        str, typer.Option(help="so (a shared library) or a (a static one), with a header.")
+        str, typer.Option(help="so (a shared library), a (a static one) or c (sources).")
     ] = "so",
     cpu: Annotated[
         str | None, typer.Option(help="Of the target, as x86-64-v4 or armv8-a+dotprod.")
@@ -43,6 +43,9 @@ def build(
         typer.Option(metavar="NAME=N", help="Fix a dynamic dimension; may be repeated."),
     ] = None,
     precision: Precision = "float32",
+    threads: Annotated[
+        bool, typer.Option(help="Link worker threads in, where the target has any.")
+    ] = True,
     list_targets: Annotated[
         bool, typer.Option("--list-targets", help="Show the targets and exit.")
     ] = False,
@@ -76,6 +79,7 @@ def build(
             weights=weights,
             dims=parse_dims(dim),
             precision=precision,
+            threads=threads,
             progress=compiling(progress),
         )
     if json_output:

@@ -26,6 +26,7 @@ from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import compile_object
 from sardonyx.deploy.artifact import TAG
 from sardonyx.deploy.blueprint import Blueprint, draw
+from sardonyx.deploy.c_project import write_c_project
 from sardonyx.deploy.embedding import write_weights_unit
 from sardonyx.deploy.linking import link_archive, link_shared, shared_name
 from sardonyx.deploy.names import c_identifier
@@ -72,6 +73,7 @@ class Request:
         weights: inside the artifact, or in a file that the program maps or loads.
         dims: sizes for dynamic dimensions, which are fixed then.
         precision: as of a session (docs/numerics.md).
+        threads: worker threads are linked in, where the target has any; contexts use them when they are opened so.
     """
 
     target: str = "native"
@@ -81,6 +83,7 @@ class Request:
     weights: WeightsPlace = "embedded"
     dims: Mapping[str, int] = field(default_factory=dict)
     precision: Precision = "float32"
+    threads: bool = True
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,13 @@ def build_artifact(
         made = _make(blueprint, request, target, cpu, folder, progress)
         files = []
         for path in made:
-            final = out / path.name
+            final = out / path.relative_to(folder)
+            final.parent.mkdir(exist_ok=True)
             path.replace(final)
             files.append((final, final.stat().st_size))
     weights = blueprint.weights.size
-    embedded = weights if request.weights == "embedded" else 0
-    return Built(name, tuple(files), files[0][1] - embedded, weights)
+    inside = weights if request.weights == "embedded" and request.emit != "c" else 0
+    return Built(name, tuple(files), files[0][1] - inside, weights)
 
 
 def _stem(source: Source) -> str:
@@ -209,13 +213,22 @@ def _make(
             hint="Keep them in a file of their own: --weights beside.",
         )
     sources = write_sources(
-        blueprint, embedded=embedded, threads=target.threads, hosted=target.hosted
+        blueprint,
+        embedded=embedded,
+        threads=target.threads and request.threads,
+        hosted=target.hosted,
     )
-    header = folder / f"{name}.h"
-    header.write_text(sources.headers[header.name], encoding="utf-8")
     weights = folder / f"{name}.weights"
     with weights.open("wb") as file:
         blueprint.weights.write(file)
+    if request.emit == "c":
+        threads = target.threads and request.threads
+        project = write_c_project(
+            name, sources, target, cpu, folder, embedded=embedded, threads=threads
+        )
+        return [*project, weights]
+    header = folder / f"{name}.h"
+    header.write_text(sources.headers[header.name], encoding="utf-8")
     objects = _compile(sources, name, request.emit, target, cpu, folder, progress)
     if embedded:
         inside = folder / f"{name}_weights.o"
@@ -228,7 +241,8 @@ def _make(
     else:
         main = folder / shared_name(name, target)
         link_shared(target, objects, main, [TAG, *(f"{name}_{one}" for one in FUNCTIONS)])
-    return [main, header] if embedded else [main, header, weights]
+    others = [folder / f"{name}.lib"] if main.suffix == ".dll" else []
+    return [main, header, *others, *([] if embedded else [weights])]
 
 
 def _compile(

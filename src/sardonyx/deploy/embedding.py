@@ -7,6 +7,7 @@ __all__ = ["write_weights_unit"]
 _SECTIONS = {
     "elf": ('.section .rodata.{symbol},\\"a\\"', ".hidden {symbol}", ""),
     "macho": (".section __TEXT,__const", ".private_extern {symbol}", "_"),
+    "wasm": ('.section .rodata.{symbol},\\"\\",@', ".hidden {symbol}", ""),
     "coff": ('.section .rdata,\\"dr\\"', "", ""),
 }
 ALIGNMENT = 64
@@ -16,7 +17,7 @@ def write_weights_unit(name: str, file: str, form: str) -> str:
     """C text that puts `file`, found on the include path, at `<name>_weights`.
 
     Args:
-        form: of object files: "elf", "macho" or "coff".
+        form: of object files: "elf", "macho", "coff" or "wasm".
     """
     section, hidden, underscore = _SECTIONS[form]
     symbol = f"{underscore}{name}_weights"
@@ -25,9 +26,11 @@ def write_weights_unit(name: str, file: str, form: str) -> str:
         f".globl {symbol}",
         hidden.format(symbol=symbol),
         f".balign {ALIGNMENT}",
+        f".type {symbol}, @object" if form == "wasm" else "",
         f"{symbol}:",
         f'.incbin \\"{file}\\"',
-        ".text" if form != "elf" else ".previous",
+        f".size {symbol}, . - {symbol}" if form == "wasm" else "",
+        {"elf": ".previous", "wasm": ""}.get(form, ".text"),
     ]
     body = "\n".join(f'    "{line}\\n"' for line in lines if line)
     return f"__asm__(\n{body});\n"

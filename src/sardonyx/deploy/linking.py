@@ -92,6 +92,6 @@ def _link_windows(
     argv += [
         f"/out:{out}",
         *(f"/export:{name}{',DATA' * (name == TAG)}" for name in names),
-        f"/implib:{out}.lib",
+        f"/implib:{out.with_suffix('.lib')}",
     ]
     run_tool(toolchain, [*argv, *map(str, objects), str(library)], out.parent, "")

@@ -141,7 +141,7 @@ TARGETS: dict[str, DeployTarget] = {
         DeployTarget(
             "wasm32",
             "WebAssembly with SIMD; an archive for wasm-ld or emscripten",
-            "wasm32-wasi",
+            "wasm32-wasip1",
             ("simd128",),
             "wasm",
             ("a", "c"),

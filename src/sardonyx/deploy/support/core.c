@@ -201,7 +201,9 @@ static int32_t find_weights(struct model_context *context, sardonyx_error *error
                     options->weights_bytes, SX_WEIGHTS_BYTES);
     if (!is_aligned(context->weights, SX_ALIGNMENT))
         return fail(error, SARDONYX_BAD_WEIGHTS, "the weights must be aligned to {a} bytes", "", SX_ALIGNMENT, 0);
-    if (memcmp(context->weights, weights_head, sizeof weights_head) != 0)
+    int32_t differing = 0;
+    for (size_t i = 0; i < sizeof weights_head; i++) differing += context->weights[i] != weights_head[i];
+    if (differing != 0)
         return fail(error, SARDONYX_BAD_WEIGHTS, "these are the weights of another model", "", 0, 0);
     return SARDONYX_OK;
 }
@@ -289,11 +291,16 @@ void model_stop(struct model_context *context) {
     SX_STORE(&context->run.stop, SX_CANCELLED);
 }
 
+static int is_ready_for(const struct model_context *context, const int64_t *dims) {
+    int32_t differing = 0;
+    if (!context->is_laid_out || (SX_DIMS > 0 && dims == 0)) return 0;
+    for (int32_t i = 0; i < SX_DIMS; i++) differing += dims[i] != context->dims[i];
+    return differing == 0;
+}
+
 /* Have an arena for these dimensions, and pointers into it. */
 static int32_t prepare(struct model_context *context, const int64_t *dims, sardonyx_error *error) {
-    if (context->is_laid_out && (SX_DIMS == 0 || dims != 0) &&
-        (SX_DIMS == 0 || memcmp(dims, context->dims, sizeof(int64_t) * SX_DIMS) == 0))
-        return SARDONYX_OK;
+    if (is_ready_for(context, dims)) return SARDONYX_OK;
     context->is_laid_out = 0;
     const int32_t code = lay_out(dims, &context->now, error);
     if (code != SARDONYX_OK) return code;

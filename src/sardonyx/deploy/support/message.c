@@ -18,15 +18,20 @@ static char *put_number(char *at, char *end, int64_t value) {
     return at;
 }
 
+static int starts_with(const char *text, const char *word) {
+    while (*word != 0 && *text == *word) text++, word++;
+    return *word == 0;
+}
+
 /* `text` with {where}, {a} and {b} filled in; returns `code`. */
 static int32_t fail(sardonyx_error *error, int32_t code, const char *text, const char *where, int64_t a, int64_t b) {
     if (error == 0) return code;
     char *at = error->text, *end = at + sizeof error->text - 1;
     while (*text != 0 && at < end) {
-        if (strncmp(text, "{where}", 7) == 0) {
+        if (starts_with(text, "{where}")) {
             at = put_text(at, end, where);
             text += 7;
-        } else if (strncmp(text, "{a}", 3) == 0 || strncmp(text, "{b}", 3) == 0) {
+        } else if (starts_with(text, "{a}") || starts_with(text, "{b}")) {
             at = put_number(at, end, text[1] == 'a' ? a : b);
             text += 3;
         } else {

@@ -143,7 +143,7 @@ def _pixels_function(shape: _Shape, pixels: int) -> str:
     )
     return f"""\
 static void {name}_pixels_{pixels}(
-    const {C_TYPE[spec.a]} *const (*columns)[{shape.reach(shape.pixels)}], const {C_TYPE[spec.b]} *const *weights,
+    const {C_TYPE[spec.a]} *(*columns)[{shape.reach(shape.pixels)}], const {C_TYPE[spec.b]} *const *weights,
     int64_t lines, int64_t first, int64_t last, {shape.value} *acc) {{
     for (int64_t next = first; next < last; next += {width}) {{
         /* The last vectors overlap the ones before them rather than run over the end. */

@@ -67,7 +67,7 @@ static inline int32_t {name}_finish_products(
 
 /* The same products in float32, one after the other, from the rows as they are; scales of columns included. */
 static __attribute__((noinline, cold)) void {name}_plain(
-    const float *const (*rows)[{ROWS}], int64_t segments, int64_t depth, int64_t taken, const _Float16 *head,
+    const float *(*rows)[{ROWS}], int64_t segments, int64_t depth, int64_t taken, const _Float16 *head,
     const _Float16 *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {{
     for (int64_t panel = 0; panel < panels; panel++, head += stride, b += stride, acc += {COLUMNS})
         for (int64_t r = 0; r < taken; r++) {{

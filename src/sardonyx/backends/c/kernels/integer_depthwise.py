@@ -102,7 +102,7 @@ def _pixels_function(name: str, spec: DepthwiseSpec, pixels: int, most: int, fli
     body = "\n        ".join(lines)
     return f"""\
 static void {name}_pixels_{pixels}(
-    const uint8_t *const (*columns)[{_reach(spec, most)}], const int32_t *w, int32_t *acc) {{
+    const uint8_t *(*columns)[{_reach(spec, most)}], const int32_t *w, int32_t *acc) {{
     for (int64_t next = 0; next < {spec.channels}; next += {CHANNELS}) {{
         /* The last vectors overlap the ones before them rather than run over the end. */
         const int64_t c = sx_least(next, {spec.channels - CHANNELS});

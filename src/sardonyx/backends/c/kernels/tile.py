@@ -104,7 +104,7 @@ def _rows_function(family: TileFamily, rows: int) -> str:
     return f"""\
 /* {rows} rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void {name}_rows_{rows}(
-    const {value} *const (*rows)[{family.tile.rows}], int64_t segments, int64_t depth,
+    const {value} *(*rows)[{family.tile.rows}], int64_t segments, int64_t depth,
     const {C_TYPE[family.b]} *b, int64_t stride, int64_t panels, {value} *acc, int64_t pitch, int32_t fresh) {{
     int64_t panel = 0;
 {body}}}

@@ -82,7 +82,7 @@ static inline void sx_half_turn_pairs(sx_h8 x[4]) {
 
 /* What the strip packs, `factors[r]` times row r; of each row the largest magnitude in float16. */
 static inline __attribute__((always_inline)) sx_i16x8 sx_half_pack(
-    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, const float *factors,
+    const float *(*rows)[8], int64_t segments, int64_t depth, int64_t taken, const float *factors,
     _Float16 *packed) {
     sx_i16x8 largest = {0};
     for (int64_t s = 0; s < segments; s++) {
@@ -116,7 +116,7 @@ static inline __attribute__((always_inline)) sx_i16x8 sx_half_pack(
 /* The strip again, with powers of two that bring the largest finite number of such a row into [1, 2), or below 4: what
  * float16 holds of it then is as exact as it can be. What is not finite stays so. */
 static __attribute__((noinline, cold)) void sx_half_rescale(
-    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, const int32_t *wild,
+    const float *(*rows)[8], int64_t segments, int64_t depth, int64_t taken, const int32_t *wild,
     _Float16 *packed, float *scales) {
     float factors[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     int32_t any = 0;
@@ -142,7 +142,7 @@ static __attribute__((noinline, cold)) void sx_half_rescale(
 /* Rows whose largest number is in [2^-3, 2^highest] stay as they are: what is lost below 2^-25 is less than a millionth of
  * the largest. Whether all rows are of that kind: then nothing is infinite in the end, unless a weight is. */
 static inline int32_t sx_half_strip(
-    const float *const (*rows)[8], int64_t segments, int64_t depth, int64_t taken, int32_t highest, _Float16 *packed,
+    const float *(*rows)[8], int64_t segments, int64_t depth, int64_t taken, int32_t highest, _Float16 *packed,
     float *scales) {
     const sx_i16x8 largest = sx_half_pack(rows, segments, depth, taken, 0, packed);
     int32_t wild[8], any = 0;

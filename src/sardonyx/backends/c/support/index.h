@@ -4,6 +4,14 @@
 
 #include <stdint.h>
 
+#if defined(__GNUC__)
+/* Loops that folded away leave their names behind; and gcc warns of loops that it has itself proved never to run. */
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"
+#endif
+#endif
+
 /* Iterations do not depend on each other, or only through sums that may be reassociated. */
 #if defined(__clang__)
 /* Unrolling is off: clang would unroll short loops before it could vectorise them. */

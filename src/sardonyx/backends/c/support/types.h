@@ -19,7 +19,7 @@
 #endif
 
 #if SX_HARDWARE_F16
-typedef _Float16 sx_f16;
+__extension__ typedef _Float16 sx_f16;
 #else
 typedef uint16_t sx_f16;
 #endif

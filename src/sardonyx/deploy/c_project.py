@@ -1,0 +1,106 @@
+"""An artifact as C sources that a stock compiler builds: a folder with a header, files, weights and a CMakeLists.txt.
+
+mlp.h  CMakeLists.txt  mlp.weights  src/mlp.c  src/mlp_k_….c  src/abi.h …
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sardonyx.backends.c.cpu import Cpu
+from sardonyx.backends.c.toolchain import SUPPORT as KERNEL_SUPPORT
+from sardonyx.deploy.embedding import write_weights_unit
+from sardonyx.deploy.sources import ArtifactSources
+from sardonyx.deploy.targets import DeployTarget
+
+__all__ = ["write_c_project"]
+
+_INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
+# What the answers depend on, and a compiler would not do by itself.
+_FLAGS = (
+    "-O3",
+    "-ffp-contract=on",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-strict-aliasing",
+    "-fvisibility=hidden",
+)
+
+
+def write_c_project(
+    name: str,
+    sources: ArtifactSources,
+    target: DeployTarget,
+    cpu: Cpu,
+    folder: Path,
+    *,
+    embedded: bool,
+    threads: bool,
+) -> list[Path]:
+    """Write the files into the folder, next to the weights; the header comes first."""
+    units = dict(sources.units)
+    if embedded:
+        units[f"{name}_weights.c"] = write_weights_unit(name, f"{name}.weights", target.form)
+    inside = {
+        **units,
+        **_support(units),
+        **{file: text for file, text in sources.headers.items() if file != f"{name}.h"},
+    }
+    files = {f"{name}.h": sources.headers[f"{name}.h"]}
+    files["CMakeLists.txt"] = _cmake(name, sorted(units), cpu.flags, threads=threads)
+    files |= {f"src/{file}": text for file, text in sorted(inside.items())}
+    (folder / "src").mkdir()
+    written = []
+    for file, text in files.items():
+        path = folder / file
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _support(units: Mapping[str, str]) -> dict[str, str]:
+    """The headers that kernels include, and those that these include."""
+    found: dict[str, str] = {}
+    pending = list(units.values())
+    while pending:
+        for name in _INCLUDE.findall(pending.pop()):
+            path = KERNEL_SUPPORT / name
+            if name not in found and path.is_file():
+                found[name] = path.read_text(encoding="utf-8")
+                pending.append(found[name])
+    return found
+
+
+def _cmake(name: str, units: Sequence[str], flags: Sequence[str], *, threads: bool) -> str:
+    files = "\n".join(f"  src/{unit}" for unit in units)
+    return CMAKE.format(
+        name=name,
+        upper=name.upper(),
+        files=files,
+        flags=" ".join((*_FLAGS, *flags)),
+        threads="find_package(Threads REQUIRED)\n" if threads else "",
+        libraries=" Threads::Threads" if threads else "",
+    )
+
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.13)
+project({name} C)
+
+option(BUILD_SHARED_LIBS "a shared library, not a static one" OFF)
+{threads}
+add_library({name}
+{files}
+)
+target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}} PRIVATE src)
+set_target_properties({name} PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
+separate_arguments(own_flags UNIX_COMMAND "{flags}")
+# The assembler finds the weights by this path.
+target_compile_options({name} PRIVATE ${{own_flags}} -Wa,-I${{CMAKE_CURRENT_SOURCE_DIR}})
+if(BUILD_SHARED_LIBS)
+  target_compile_definitions({name} PRIVATE "{upper}_API=__attribute__((visibility(\\"default\\")))")
+endif()
+target_link_libraries({name} PUBLIC m{libraries})
+"""
