@@ -48,6 +48,8 @@ __all__ = [
     "write_reordered",
 ]
 
+FEW_LAST = 4  # elements along the last axis of a copy that are written out: colours of pixels, which are vectors then
+
 
 class NeedsBytes(Exception):  # noqa: N818  it is an answer, not a fault
     """A kernel reads a value in a way that only works if it is stored."""
@@ -347,13 +349,22 @@ def write_reordered(graph: Graph, wanted: Reordered, orders: Mapping[ir.Value, O
     shape, b = graph.shape(value), writer.b
     source, source_order = writer.source(value)
     target = writer.extra(wanted, wanted.dtype, "out")
-    outer = [shape[axis] for axis in order[:-1]]
-    with b.parallel(outer, 4 * shape[order[-1]]) as at, b.loop(shape[order[-1]], "vector") as last:
+
+    def move(at: Sequence[Size]) -> None:
         position: list[Size] = [0] * len(order)
-        for axis, index in zip(order, (*at, last), strict=True):
+        for axis, index in zip(order, at, strict=True):
             position[axis] = index
         element = b.load(source, offset_of(tuple(position), shape, source_order))
         b.store(target, offset_of(tuple(position), shape, order), cast(element, wanted.dtype))
+
+    *outer, before, last = (shape[axis] for axis in order)
+    if outer and isinstance(last, int) and last <= FEW_LAST:
+        with b.parallel(outer, 4 * before * last) as at, b.loop(before, "vector") as middle:
+            for index in range(last):
+                move((*at, middle, index))
+    else:
+        with b.parallel((*outer, before), 4 * last) as at, b.loop(last, "vector") as inner:
+            move((*at, inner))
     return writer.done()
 
 
