@@ -608,7 +608,7 @@ def build(
     Args:
         out: the folder that its files are written to.
         target: a machine of `sardonyx.deploy.targets`, as "native", "x86_64-linux" or "cortex-m".
-        emit: "so" or "a", each with a header; "c" for sources with a CMakeLists.txt.
+        emit: "so" or "a", each with a header; "c" for sources with a CMakeLists.txt; "exe" for a program.
         cpu: of the target, as "x86-64-v4"; by default what is common.
         name: what functions and files are called; by default as the model's file.
         weights: "embedded" in the artifact, or "beside" it in a file that the program maps.

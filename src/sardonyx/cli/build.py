@@ -26,7 +26,10 @@ def build(
         str, typer.Option(help="The machine that it is for; --list-targets shows all.")
     ] = "native",
     emit: Annotated[
-        str, typer.Option(help="so (a shared library), a (a static one) or c (sources).")
+        str,
+        typer.Option(
+            help="so (a shared library), a (a static one), c (sources) or exe (a program)."
+        ),
     ] = "so",
     cpu: Annotated[
         str | None, typer.Option(help="Of the target, as x86-64-v4 or armv8-a+dotprod.")

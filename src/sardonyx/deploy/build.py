@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import onnx_ir as ir
 
@@ -27,9 +27,11 @@ from sardonyx.backends.c.toolchain import compile_object
 from sardonyx.deploy.artifact import TAG
 from sardonyx.deploy.blueprint import Blueprint, draw
 from sardonyx.deploy.c_project import write_c_project
-from sardonyx.deploy.embedding import write_weights_unit
-from sardonyx.deploy.linking import link_archive, link_shared, shared_name
+from sardonyx.deploy.embedding import write_data_unit
+from sardonyx.deploy.linking import link_archive, link_program, link_shared, shared_name
 from sardonyx.deploy.names import c_identifier
+from sardonyx.deploy.program import write_program
+from sardonyx.deploy.self_test import SelfTest, make_self_test
 from sardonyx.deploy.sources import ArtifactSources, inline_headers, write_sources
 from sardonyx.deploy.targets import DeployTarget, find_target
 from sardonyx.errors import BuildError
@@ -126,21 +128,26 @@ def build_artifact(
     cpu = target.cpu(request.cpu)
     name = c_identifier(request.name or _stem(source))
     with _folder(out) as folder:
-        blueprint = _plan(source, request, cpu, name, limits)
-        made = _make(blueprint, request, target, cpu, folder, progress)
+        model, blueprint = _plan(source, request, cpu, name, limits)
+        made = _Making(blueprint, make_self_test(model, blueprint), request, target, cpu, folder)
         files = []
-        for path in made:
+        for path in made.files(progress):
             final = out / path.relative_to(folder)
             final.parent.mkdir(exist_ok=True)
             path.replace(final)
             files.append((final, final.stat().st_size))
     weights = blueprint.weights.size
-    inside = weights if request.weights == "embedded" and request.emit != "c" else 0
+    inside = 0 if request.emit == "c" or request.weights == "beside" else weights
+    inside += 0 if made.test is None or request.emit != "exe" else made.test.size
     return Built(name, tuple(files), files[0][1] - inside, weights)
 
 
 def _stem(source: Source) -> str:
-    return Path(source).stem if isinstance(source, str | os.PathLike) else "model"
+    """The name of the model's file, where it comes from one."""
+    if isinstance(source, str | os.PathLike):
+        with suppress(OSError, ValueError):  # a model as text is too long for a path
+            return Path(source).stem if Path(source).is_file() else "model"
+    return "model"
 
 
 @contextmanager
@@ -158,7 +165,9 @@ def _folder(out: Path) -> Iterator[Path]:
         ) from error
 
 
-def _plan(source: Source, request: Request, cpu: Cpu, name: str, limits: Limits) -> Blueprint:
+def _plan(
+    source: Source, request: Request, cpu: Cpu, name: str, limits: Limits
+) -> tuple[ir.Model, Blueprint]:
     loaded = Loaded(source, limits, None)
     _fix_dims(loaded.model, request.dims)
     loaded.check("refuse")
@@ -172,7 +181,7 @@ def _plan(source: Source, request: Request, cpu: Cpu, name: str, limits: Limits)
         raise BuildError(f"the model has no native code: {refusal}") from refusal
     ports, defaults, outputs = loaded.ports()
     inputs = [port for port in ports if port.name not in defaults]
-    return draw(planned, isa_of(cpu), inputs, outputs, name)
+    return loaded.model, draw(planned, isa_of(cpu), inputs, outputs, name)
 
 
 def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
@@ -195,79 +204,128 @@ def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
             )
 
 
-def _make(
-    blueprint: Blueprint,
-    request: Request,
-    target: DeployTarget,
-    cpu: Cpu,
-    folder: Path,
-    progress: Callable[[int, int], None] | None,
-) -> list[Path]:
-    """The files of the artifact, in the folder to work in; the main one first."""
-    name, embedded = blueprint.name, request.weights == "embedded"
-    if embedded and blueprint.weights.size > _MOST_EMBEDDED:
-        raise BuildError(
-            f"the weights have {blueprint.weights.size} bytes, and {_MOST_EMBEDDED} can be embedded at most",
-            value=blueprint.weights.size,
-            limit=_MOST_EMBEDDED,
-            hint="Keep them in a file of their own: --weights beside.",
-        )
-    sources = write_sources(
-        blueprint,
-        embedded=embedded,
-        threads=target.threads and request.threads,
-        hosted=target.hosted,
-    )
-    weights = folder / f"{name}.weights"
-    with weights.open("wb") as file:
-        blueprint.weights.write(file)
-    if request.emit == "c":
-        threads = target.threads and request.threads
-        project = write_c_project(
-            name, sources, target, cpu, folder, embedded=embedded, threads=threads
-        )
-        return [*project, weights]
-    header = folder / f"{name}.h"
-    header.write_text(sources.headers[header.name], encoding="utf-8")
-    objects = _compile(sources, name, request.emit, target, cpu, folder, progress)
-    if embedded:
-        inside = folder / f"{name}_weights.o"
-        text = write_weights_unit(name, weights.name, target.form)
-        compile_object(target.toolchain(), text, inside, cpu.flags, folder)
-        objects.append(inside)
-    if request.emit == "a":
-        main = folder / f"lib{name}.a"
-        link_archive(target, objects, main)
-    else:
-        main = folder / shared_name(name, target)
-        link_shared(target, objects, main, [TAG, *(f"{name}_{one}" for one in FUNCTIONS)])
-    others = [folder / f"{name}.lib"] if main.suffix == ".dll" else []
-    return [main, header, *others, *([] if embedded else [weights])]
+@dataclass(frozen=True)
+class _Making:
+    """Writing the files of one artifact into a folder."""
 
+    blueprint: Blueprint
+    test: SelfTest | None
+    request: Request
+    target: DeployTarget
+    cpu: Cpu
+    folder: Path
 
-def _compile(
-    sources: ArtifactSources,
-    name: str,
-    emit: str,
-    target: DeployTarget,
-    cpu: Cpu,
-    folder: Path,
-    progress: Callable[[int, int], None] | None,
-) -> list[Path]:
-    """Objects under the names of their sources, through the cache."""
-    shown: tuple[str, ...] = ()
-    if emit == "so":
-        visible = '__attribute__((visibility("default")))'
-        shown = (f"-D{name.upper()}_API={visible}", f"-DSX_TAG={visible}")
-    units = [
-        Unit(file, inline_headers(text, sources.headers), shown if file == f"{name}.c" else ())
-        for file, text in sources.units.items()
-    ]
-    cache = default_cache(read_environment())
-    objects = build_objects(units, target.toolchain(), cpu, cache, progress=progress)
-    found = []
-    for unit, path in zip(units, objects, strict=True):
-        own = folder / f"{Path(unit.name).stem}.o"
-        own.write_bytes(path.read_bytes())
-        found.append(own)
-    return found
+    @property
+    def name(self) -> str:
+        return self.blueprint.name
+
+    @property
+    def embedded(self) -> bool:
+        return self.request.weights == "embedded"
+
+    def files(self, progress: Callable[[int, int], None] | None) -> list[Path]:
+        """The files of the artifact; the main one first."""
+        self._check()
+        threads = self.target.threads and self.request.threads
+        sources = write_sources(
+            self.blueprint, embedded=self.embedded, threads=threads, hosted=self.target.hosted
+        )
+        name, folder, emit = self.name, self.folder, self.request.emit
+        weights = self._write("weights", self.blueprint.weights.write)
+        if emit == "c":
+            project = write_c_project(
+                name,
+                sources,
+                self.target,
+                self.cpu,
+                folder,
+                embedded=self.embedded,
+                threads=threads,
+            )
+            return [*project, weights]
+        if emit == "exe":
+            return [self._program(sources, weights, progress)]
+        header = folder / f"{name}.h"
+        header.write_text(sources.headers[header.name], encoding="utf-8")
+        objects = self._objects(sources, weights, progress)
+        if emit == "a":
+            main = folder / f"lib{name}.a"
+            link_archive(self.target, objects, main)
+        else:
+            main = folder / shared_name(name, self.target)
+            link_shared(self.target, objects, main, [TAG, *(f"{name}_{one}" for one in FUNCTIONS)])
+        others = [folder / f"{name}.lib"] if main.suffix == ".dll" else []
+        return [main, header, *others, *([] if self.embedded else [weights])]
+
+    def _check(self) -> None:
+        size = self.blueprint.weights.size
+        if self.embedded and size > _MOST_EMBEDDED:
+            raise BuildError(
+                f"the weights have {size} bytes, and {_MOST_EMBEDDED} can be embedded at most",
+                value=size,
+                limit=_MOST_EMBEDDED,
+                hint="Keep them in a file of their own: --weights beside.",
+            )
+        if self.request.emit == "exe" and not self.embedded:
+            raise BuildError(
+                "a program has its weights inside", hint="Leave --weights away, or emit a library."
+            )
+
+    def _write(self, suffix: str, write: Callable[[IO[bytes]], None]) -> Path:
+        path = self.folder / f"{self.name}.{suffix}"
+        with path.open("wb") as file:
+            write(file)
+        return path
+
+    def _objects(
+        self,
+        sources: ArtifactSources,
+        weights: Path,
+        progress: Callable[[int, int], None] | None,
+    ) -> list[Path]:
+        objects = self._compile(sources, progress)
+        return [*objects, self._data("weights", weights)] if self.embedded else objects
+
+    def _program(
+        self,
+        sources: ArtifactSources,
+        weights: Path,
+        progress: Callable[[int, int], None] | None,
+    ) -> Path:
+        text = write_program(self.blueprint, self.test)
+        units = {**sources.units, f"{self.name}_program.c": text}
+        objects = self._objects(replace(sources, units=units), weights, progress)
+        if self.test is not None:
+            objects.append(self._data("selftest", self._write("selftest", self.test.write)))
+        program = self.folder / self.name
+        link_program(self.target, objects, program)
+        return program
+
+    def _data(self, word: str, file: Path) -> Path:
+        """An object that has the file's bytes at `<name>_<word>`."""
+        path = self.folder / f"{self.name}_{word}.o"
+        text = write_data_unit(f"{self.name}_{word}", file.name, self.target.form)
+        compile_object(self.target.toolchain(), text, path, self.cpu.flags, self.folder)
+        return path
+
+    def _compile(
+        self, sources: ArtifactSources, progress: Callable[[int, int], None] | None
+    ) -> list[Path]:
+        """Objects under the names of their sources, through the cache."""
+        shown: tuple[str, ...] = ()
+        if self.request.emit == "so":
+            visible = '__attribute__((visibility("default")))'
+            shown = (f"-D{self.name.upper()}_API={visible}", f"-DSX_TAG={visible}")
+        units = [
+            Unit(file, inline_headers(text, sources.headers), shown * (file == f"{self.name}.c"))
+            for file, text in sources.units.items()
+        ]
+        cache = default_cache(read_environment())
+        toolchain = self.target.toolchain()
+        objects = build_objects(units, toolchain, self.cpu, cache, progress=progress)
+        found = []
+        for unit, path in zip(units, objects, strict=True):
+            own = self.folder / f"{Path(unit.name).stem}.o"
+            own.write_bytes(path.read_bytes())
+            found.append(own)
+        return found

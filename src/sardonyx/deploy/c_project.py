@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sardonyx.backends.c.cpu import Cpu
 from sardonyx.backends.c.toolchain import SUPPORT as KERNEL_SUPPORT
-from sardonyx.deploy.embedding import write_weights_unit
+from sardonyx.deploy.embedding import write_data_unit
 from sardonyx.deploy.sources import ArtifactSources
 from sardonyx.deploy.targets import DeployTarget
 
@@ -42,7 +42,9 @@ def write_c_project(
     """Write the files into the folder, next to the weights; the header comes first."""
     units = dict(sources.units)
     if embedded:
-        units[f"{name}_weights.c"] = write_weights_unit(name, f"{name}.weights", target.form)
+        units[f"{name}_weights.c"] = write_data_unit(
+            f"{name}_weights", f"{name}.weights", target.form
+        )
     inside = {
         **units,
         **_support(units),

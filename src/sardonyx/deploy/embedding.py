@@ -1,8 +1,8 @@
-"""Weights inside an artifact: the assembler copies the file as it is, so 500 MB take a second and no C is parsed."""
+"""Weights and other bytes inside an artifact: the assembler copies the file as it is, so 500 MB take a second and no C is parsed."""
 
 from __future__ import annotations
 
-__all__ = ["write_weights_unit"]
+__all__ = ["write_data_unit"]
 
 _SECTIONS = {
     "elf": ('.section .rodata.{symbol},\\"a\\"', ".hidden {symbol}", ""),
@@ -13,14 +13,14 @@ _SECTIONS = {
 ALIGNMENT = 64
 
 
-def write_weights_unit(name: str, file: str, form: str) -> str:
-    """C text that puts `file`, found on the include path, at `<name>_weights`.
+def write_data_unit(name: str, file: str, form: str) -> str:
+    """C text that puts `file`, found on the include path, at the symbol `name`.
 
     Args:
         form: of object files: "elf", "macho", "coff" or "wasm".
     """
     section, hidden, underscore = _SECTIONS[form]
-    symbol = f"{underscore}{name}_weights"
+    symbol = f"{underscore}{name}"
     lines = [
         section.format(symbol=symbol),
         f".globl {symbol}",

@@ -17,18 +17,31 @@ from sardonyx.backends.c.toolchain import (
     run_tool,
 )
 from sardonyx.deploy.artifact import TAG
+from sardonyx.deploy.interface import SUPPORT
 from sardonyx.deploy.targets import DeployTarget
 
-__all__ = ["link_archive", "link_shared", "shared_name"]
+__all__ = ["link_archive", "link_program", "link_shared", "shared_name"]
 
 _EMULATIONS = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
 _NEEDED = ("libc.so.6", "libm.so.6")
+_LOADERS = {
+    "x86_64": "/lib64/ld-linux-x86-64.so.2",
+    "aarch64": "/lib/ld-linux-aarch64.so.1",
+    "riscv64": "/lib/ld-linux-riscv64-lp64d.so.1",
+}
 _FORMATS = {"elf": "gnu", "wasm": "gnu", "coff": "coff", "macho": "darwin"}
-# What generated code asks of the C library of Windows.
-_WINDOWS = (
+# What generated code asks of the C library: mathematics and memory; and what a program asks beside.
+_FUNCTIONS = (
     "acos acosh asin asinh atan atanh calloc cos cosh erf exp expm1 fmod fmodf fma fmaf free log log1p log2 malloc "
     "memcmp memcpy memmove memset pow rint rintf sin sinh sqrt strncmp tan tanh tgamma lgamma"
 )
+_OF_PROGRAMS = (
+    "__libc_start_main atoi bcmp clock_gettime exit fclose ferror fopen fprintf fread fwrite posix_memalign printf putchar puts "
+    "pthread_attr_destroy pthread_attr_init pthread_attr_setstacksize pthread_create pthread_join pthread_mutex_lock "
+    "pthread_mutex_unlock pthread_once pthread_self pthread_setname_np pthread_sigmask realloc sigfillset snprintf "
+    "strchr strcmp strlen strstr strtod strtol strtoll syscall fputc fputs"
+)
+_VARIABLES = "stderr stdin"
 
 
 def shared_name(name: str, target: DeployTarget) -> str:
@@ -64,19 +77,54 @@ def link_shared(
 def _link_elf(
     target: DeployTarget, toolchain: Toolchain, objects: Sequence[Path], out: Path
 ) -> None:
-    linker = [packaged_zig(), "ld.lld", "-m", _EMULATIONS[target.architecture], "-shared"]
-    linker += ["--build-id=none", "--hash-style=gnu", "-s"]
-    empty = out.parent / "empty.o"
-    compile_object(toolchain, "", empty, target.cpu().flags, out.parent)
-    libraries = []
-    for name in _NEEDED:
-        library = out.parent / name
-        argv = [*linker, "-soname", name, "-o", str(library), str(empty)]
-        run_tool(toolchain, argv, out.parent, "")
-        libraries.append(str(library))
-    argv = [*linker, "-z", "undefs", "-z", "now", "-z", "relro", "--gc-sections"]
-    argv += ["-z", "noexecstack", "-soname", out.name, "-o", str(out)]
+    libraries = _named_libraries(target, toolchain, out.parent, "")
+    argv = [*_elf_linker(target), "-shared", "-z", "undefs", "-soname", out.name, "-o", str(out)]
     run_tool(toolchain, [*argv, *map(str, objects), "--no-as-needed", *libraries], out.parent, "")
+
+
+def link_program(target: DeployTarget, objects: Sequence[Path], out: Path) -> None:
+    """A program for Linux that finds its C library where it runs."""
+    toolchain = target.toolchain()
+    start = out.parent / "start.o"
+    text = (SUPPORT / "start.c").read_text(encoding="utf-8")
+    flags = (*target.cpu().flags, "-Wno-strict-prototypes", "-Wno-deprecated-non-prototype")
+    compile_object(toolchain, text, start, flags, out.parent)
+    functions = [f".globl {n}\n.type {n}, %function\n{n}:\n" for n in _names_of_programs()]
+    variables = [
+        f".globl {n}\n.type {n}, %object\n.size {n}, 8\n{n}: .quad 0\n" for n in _VARIABLES.split()
+    ]
+    stub = "".join(functions) + ".data\n" + "".join(variables)
+    libraries = _named_libraries(target, toolchain, out.parent, stub)
+    argv = [*_elf_linker(target), "-pie", "--dynamic-linker", _LOADERS[target.architecture]]
+    argv += ["-o", str(out), str(start), *map(str, objects), "--no-as-needed", *libraries]
+    run_tool(toolchain, argv, out.parent, "")
+
+
+def _names_of_programs() -> list[str]:
+    return [*_FUNCTIONS.split(), *_OF_PROGRAMS.split()]
+
+
+def _elf_linker(target: DeployTarget) -> list[str]:
+    linker = [packaged_zig(), "ld.lld", "-m", _EMULATIONS[target.architecture], "-s"]
+    linker += ["--build-id=none", "--hash-style=gnu", "--gc-sections"]
+    return [*linker, "-z", "now", "-z", "relro", "-z", "noexecstack"]
+
+
+def _named_libraries(
+    target: DeployTarget, toolchain: Toolchain, folder: Path, stub: str
+) -> list[str]:
+    """Libraries with the names of the C library's, and nothing in them but the stub's symbols in the first."""
+    found = []
+    for name, text in zip(_NEEDED, (stub, ""), strict=True):
+        lines = "".join(f'    "{line}\\n"\n' for line in text.splitlines())
+        unit, library = folder / f"{name}.o", folder / name
+        source = f"__asm__(\n{lines});\n" if lines else ""
+        compile_object(toolchain, source, unit, target.cpu().flags, folder)
+        linker = [packaged_zig(), "ld.lld", "-m", _EMULATIONS[target.architecture], "-shared"]
+        argv = [*linker, "-soname", name, "-o", str(library), str(unit)]
+        run_tool(toolchain, argv, folder, "")
+        found.append(str(library))
+    return found
 
 
 def _link_windows(
@@ -84,7 +132,7 @@ def _link_windows(
 ) -> None:
     """With an import library of the functions that there are on every Windows."""
     listing = out.parent / "ucrt.def"
-    listing.write_text("LIBRARY ucrtbase.dll\nEXPORTS\n" + "\n".join(_WINDOWS.split()) + "\n")
+    listing.write_text("LIBRARY ucrtbase.dll\nEXPORTS\n" + "\n".join(_FUNCTIONS.split()) + "\n")
     library = out.parent / "ucrt.lib"
     argv = [packaged_zig(), "dlltool", "-m", "i386:x86-64", "-d", str(listing), "-l", str(library)]
     run_tool(toolchain, argv, out.parent, "")

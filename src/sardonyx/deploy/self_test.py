@@ -1,0 +1,133 @@
+"""A model's question and answer, that an artifact is held to on the machine where it runs.
+
+Inputs are examples from a seed; answers are those of a Session at precision "strict", whose bits depend on nothing but
+the model and the CPU that built it. An artifact's own answers may differ by the tolerance of their type (docs/numerics.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from sardonyx.comparison.inputs import example_inputs, sizes_of_feeds
+from sardonyx.comparison.tolerance import Tolerance, tolerance_of
+from sardonyx.deploy.blueprint import Blueprint
+from sardonyx.deploy.weights import Weights
+from sardonyx.errors import SardonyxError
+from sardonyx.plan.memory import ALIGNMENT
+from sardonyx.runtime.session import Session
+
+__all__ = ["SelfTest", "checksum", "make_self_test"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """Arrays in the order of the model's inputs, then of its outputs."""
+
+    dims: tuple[int, ...]
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each array begins in the file."""
+        found, at = [], 0
+        for array in (*self.inputs, *self.outputs):
+            found.append(at)
+            at += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        """Of the file, in bytes."""
+        arrays = (*self.inputs, *self.outputs)
+        return sum(-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays)
+
+    @property
+    def tolerances(self) -> tuple[Tolerance, ...]:
+        return tuple(tolerance_of(array.dtype) for array in self.outputs)
+
+    def write(self, file: IO[bytes]) -> None:
+        for array in (*self.inputs, *self.outputs):
+            content = np.ascontiguousarray(array).tobytes()
+            file.write(content + bytes(-len(content) % ALIGNMENT))
+
+
+def make_self_test(model: ir.Model, blueprint: Blueprint) -> SelfTest | None:
+    """Ask the model; None where it has no answer to any example that comes to mind."""
+    try:
+        feeds = example_inputs(model)
+        answers = Session(model, precision="strict").run(None, feeds)
+    except SardonyxError:
+        return None
+    sizes = {**sizes_of_feeds(model, feeds), **_unnamed(blueprint, feeds)}
+    if not sizes.keys() >= set(blueprint.dims):
+        return None
+    inputs = tuple(np.asarray(feeds[port.name]) for port in blueprint.inputs)
+    return SelfTest(
+        tuple(sizes[dim] for dim in blueprint.dims), inputs, tuple(map(np.asarray, answers))
+    )
+
+
+def _unnamed(blueprint: Blueprint, feeds: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes by the plan's own names: dimensions without a name have one there."""
+    return {
+        dim.lone_symbol: size
+        for port in blueprint.inputs
+        for dim, size in zip(port.shape, np.shape(feeds[port.name]), strict=True)
+        if not isinstance(dim, int) and dim.lone_symbol is not None
+    }
+
+
+def checksum(weights: Weights) -> int:
+    """64 bits that change with every bit of the weights: a sum of 64-bit words, scrambled, by odd numbers."""
+    total = np.uint64(0)
+    with np.errstate(over="ignore"):
+        for offset, array in weights.arrays:
+            content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            for begin in range(0, content.size, _PIECE):
+                total += _sum(content[begin : begin + _PIECE], (offset + begin) // 8)
+    return int(total)
+
+
+_PIECE = 1 << 24
+
+
+def _sum(content: npt.NDArray[np.uint8], first: int) -> np.uint64:
+    """The part of the sum that begins with word `first`; what is missing of the last word is 0."""
+    padded = np.concatenate([content, np.zeros(-content.size % 8, np.uint8)])
+    words = padded.view("<u8")
+    odd = np.arange(first, first + words.size, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    product: npt.NDArray[np.uint64] = (words ^ (words >> np.uint64(29))) * odd
+    return np.uint64(product.sum(dtype=np.uint64))
+
+
+def differing(test: SelfTest, answers: Sequence[Array]) -> list[int]:
+    """The outputs whose answers lie outside of the tolerance."""
+    found = []
+    for number, (answer, expected) in enumerate(zip(answers, test.outputs, strict=True)):
+        if not _agrees(answer, expected, test.tolerances[number]):
+            found.append(number)
+    return found
+
+
+def _agrees(answer: Array, expected: Array, tolerance: Tolerance) -> bool:
+    if answer.shape != expected.shape or answer.dtype != expected.dtype:
+        return False
+    if expected.dtype.kind in "biu":
+        return bool(np.array_equal(answer, expected))
+    wide, right = answer.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(right)
+    largest = float(np.max(np.abs(right[finite]), initial=0.0))
+    bound = tolerance.atol + tolerance.rtol * np.abs(right) + tolerance.of_largest * largest
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - right) <= bound
+    same = (wide == right) | (np.isnan(wide) & np.isnan(right))
+    return bool(np.all(np.where(finite, near, same)))

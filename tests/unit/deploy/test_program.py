@@ -1,0 +1,90 @@
+"""The program around a model: files in, files out, and a self-test that notices damage."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.deploy.test_targets import text
+
+import sardonyx as sx
+
+
+def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments], capture_output=True, text=True, check=False, cwd=program.parent
+    )
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("program")
+    return sx.build(text(), folder, emit="exe", name="small").files[0][0]
+
+
+def test_arrays_go_in_and_out_as_files(program: Path) -> None:
+    x = np.arange(40, dtype=np.float32).reshape(5, 8) / 16
+    (expected,) = sx.Session(text()).run(None, {"x": x})
+    assert isinstance(expected, np.ndarray)
+    np.save(program.parent / "x.npy", x)
+    x.tofile(program.parent / "x.raw")
+    for arguments in (["x.npy"], ["x=x.npy", "--threads", "2"], ["x.raw", "--dim", "rows=5"]):
+        done = run(program, *arguments, "-o", ".")
+        assert (done.returncode, done.stderr) == (0, "")
+        answer = np.load(program.parent / "y.npy")
+        assert answer.shape == expected.shape
+        assert np.array_equal(answer, expected)
+
+
+def test_what_does_not_fit_is_said_in_a_line(program: Path) -> None:
+    np.save(program.parent / "wide.npy", np.zeros((1, 9), np.float32))
+    np.save(program.parent / "double.npy", np.zeros((1, 8)))
+    np.save(program.parent / "fortran.npy", np.asfortranarray(np.zeros((3, 8), np.float32)))
+    (program.parent / "raw").write_bytes(bytes(30))
+    (program.parent / "cut.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff{'descr'")
+    for arguments, message in (
+        (["wide.npy"], "small: input x: a dimension is 9, where 8 was expected\n"),
+        (["double.npy"], "small: double.npy: float32 was expected for the input x\n"),
+        (["fortran.npy"], "is not in C order"),
+        (["raw", "--dim", "rows=1"], "small: x: the buffer has 30 bytes, where 32 were expected\n"),
+        (["raw"], "small: give this dimension a size with --dim: rows\n"),
+        (["cut.npy"], "small: ends within its head: cut.npy\n"),
+        (["nowhere.npy"], "small: cannot be opened: nowhere.npy\n"),
+        (["--shout", "x"], "small: is no option; --help shows all: --shout\n"),
+    ):
+        done = run(program, *arguments)
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_it_says_what_it_takes(program: Path) -> None:
+    listed = run(program, "--list").stdout
+    assert listed == "input x: float32[rows, 8]\noutput y: float32[rows, 6]\n"
+    assert run(program, "--help").stdout.startswith("usage: small [NAME=]INPUT.npy")
+
+
+def test_the_self_test_notices_a_flipped_bit(program: Path) -> None:
+    assert run(program, "--self-test").stdout == "self-test: ok\n"
+    content = bytearray(program.read_bytes())
+    blob = next(i for i in range(0, len(content), 64) if content[i : i + 8] == b"SARDONYX")
+    content[blob + 64] ^= 1  # the lowest bit of a weight
+    damaged = program.parent / "damaged"
+    damaged.write_bytes(content)
+    damaged.chmod(0o755)
+    done = run(damaged, "--self-test")
+    assert (done.returncode, done.stdout) == (1, "self-test: FAILED: the weights are damaged\n")
+
+
+def test_programs_are_linked_for_other_machines(tmp_path: Path) -> None:
+    for target in ("x86_64-linux", "riscv64-linux", "aarch64-linux"):
+        path = sx.build(text(), tmp_path / target, target=target, emit="exe", name="small").files[
+            0
+        ][0]
+        assert path.read_bytes().startswith(b"\x7fELF")
+    emulator = shutil.which("qemu-aarch64")
+    if emulator is not None and Path("/lib/ld-linux-aarch64.so.1").exists():
+        done = subprocess.run([emulator, path, "--self-test"], capture_output=True, check=True)
+        assert done.stdout == b"self-test: ok\n"
