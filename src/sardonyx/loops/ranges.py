@@ -41,7 +41,7 @@ from sardonyx.loops.nodes import (
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.loops.simplify import without_dead
 
-__all__ = ["Range", "apply_ranges", "range_of"]
+__all__ = ["SMALL", "Range", "apply_ranges", "range_of"]
 
 SMALL = 1 << 22  # integers that a cast of mode "small" knows
 _WHOLE: tuple[Dtype, ...] = ("i8", "u8", "i16", "u16", "i32")

@@ -4,7 +4,7 @@
 
 w' is packed beforehand, so the weights are constants and every w' fits a byte with a sign. x' is what a processor
 multiplies: bytes of the sign that it wants, which a turned highest bit gives; shift is what that moves them by. The
-sums of the columns of w' are a constant, and added in the epilogue.
+sums of the columns of w' are a constant, and what the sums begin with; where only a run knows zx, the epilogue adds them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import onnx_ir as ir
 from sardonyx.loops.build import cast
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, Kernel, Load, const
-from sardonyx.loops.ranges import Range, apply_ranges, range_of
+from sardonyx.loops.ranges import SMALL, Range, apply_ranges, range_of
 from sardonyx.ops.lowering import (
     Bytes,
     IntegerConvolution,
@@ -58,6 +58,7 @@ _BYTES = ("u8", "i8")
 _CHANNELS = 16  # a register of bytes
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
 _FEW_TERMS = 1 << 10  # products whose sum is worth a bound
+_WHOLE_BITS = 0x4B400000  # of 1.5 * 2^23: from there on, the last bit of a float32 stands for 1
 _MOST_LOOKED_AT = 1 << 16  # numbers of a constant that are looked at for their range
 
 
@@ -124,8 +125,8 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     packing = Packing("quads", (*plain, panel, factors.zero))
     packed = writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
     weights = _rows_of(writer.graph.constants[factors.weights], plain)
-    described_sums = (*plain, panel, factors.zero, _factor(factors))
-    sums = _sums(writer, factors, Packing("quad-sums", described_sums))
+    packed_sums = Packing("quad-sums", (*plain, panel, factors.zero))
+    sums = _sums(writer, factors, weights, packed_sums, panel)
     writer.b.reset()
     corrected = _corrected(writer, site, factors, operands, sums)
     described = contraction.finish
@@ -143,7 +144,8 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
         panel,
         choice,
         "i32",
-        _narrowed(writer, row_epilogue(writer, group, contraction, merged), factors, sums, weights),
+        _narrowed(writer, row_epilogue(writer, group, contraction, merged), sums),
+        writer.b.number_of(sums.buffer) if sums.begun and sums.buffer else None,
     )
     sizes: tuple[Size, ...] = (kernel.batch, rows, a.offset, a.by_row, a.by_column)
     return writer.done(complete(kernel, sizes))
@@ -234,7 +236,9 @@ def _convolved(
     packed = writer.extra(
         PackedConstant(factors.weights, packing), "i8" if of_bytes else "i32", "in"
     )
-    sums = _sums(writer, factors, Packing("filter-sums", (factors.zero, _factor(factors))))
+    beyond = None if of_bytes else packing.numbers[1] if packing.name == "filter-quads" else 0
+    packed_sums = Packing("filter-sums", (factors.zero,))
+    sums = _sums(writer, factors, weights.reshape(filters, -1), packed_sums, beyond)
     corrected = _corrected(writer, site, factors, lowering.operands, sums)
     finish = lowering.finish(site)
     with pixel_loop(writer, out, phases) as (position, lane):
@@ -256,8 +260,9 @@ def _convolved(
         held,
         "i32",
         choice,
-        _narrowed(writer, writer.b.kernel(), factors, sums, weights.reshape(filters, -1)),
+        _narrowed(writer, writer.b.kernel(), sums),
         zero,
+        writer.b.number_of(sums.buffer) if sums.begun and sums.buffer else None,
     )
     return writer.done(complete(kernel, (*shape, *counts)))
 
@@ -268,11 +273,6 @@ def _depthwise_variants(
     short = len(window.kernel) == 2 and window.kernel[0] <= 4
     dots = target.column_dots and short and channels == filters and channels >= _CHANNELS
     return ("depthwise dot",) if dots else ("depthwise",)
-
-
-def _factor(factors: _Factors) -> int:
-    """What the sums of the weights are multiplied with beforehand."""
-    return 1 if factors.moved is None else factors.moved
 
 
 def _factors(writer: Writer, group: Group, operands: Bytes, target: Target) -> _Factors | None:
@@ -317,22 +317,48 @@ def _is_one(writer: Writer, group: Group, index: int) -> bool:
     return value is None or product(writer.graph.shape(value)) == 1
 
 
-def _sums(writer: Writer, factors: _Factors, packing: Packing) -> str | None:
-    """The buffer with the sums of the weights; None where they are multiplied with 0."""
-    if factors.moved == 0:
-        return None
-    return writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
+@dataclass(frozen=True)
+class _Sums:
+    """What the sums of a kernel are beside those that were meant.
+
+    Attributes:
+        buffer: the sums of the weights; None where they are not needed.
+        begun: whether the kernel's sums begin with them, so that they are right when they are done; all but `offset`.
+        offset: what is too much in them: a float of so many bits has an integer for its last ones, and need not be
+            converted.
+        most: the largest magnitude that is possible; None where it is not known.
+    """
+
+    buffer: str | None
+    begun: bool
+    offset: int
+    most: int | None
 
 
-def _narrowed(
-    writer: Writer, epilogue: Kernel, factors: _Factors, sums: str | None, rows: Array
-) -> Kernel:
-    """The epilogue without what the ranges of constants and of the kernel's sums make superfluous.
+def _sums(
+    writer: Writer, factors: _Factors, rows: Array, packing: Packing, beyond: int | None
+) -> _Sums:
+    """What the kernel's sums begin with, or are corrected by.
 
     Args:
-        sums: the buffer of `_sums`.
         rows: the weights, a row for every column of the result.
+        packing: of the sums of the weights, but for the factor and the offset.
+        beyond: numbers behind them that the kernel may read; None where it begins with 0.
     """
+    bound = _largest_sum(rows, factors.zero)
+    most = None if bound is None else 255 * bound
+    begun = beyond is not None and factors.moved is not None
+    offset = _WHOLE_BITS if begun and most is not None and most <= SMALL else 0
+    if factors.moved == 0 and not offset:
+        return _Sums(None, False, 0, most)
+    factor = 1 if factors.moved is None else factors.moved
+    packing = replace(packing, numbers=(*packing.numbers, factor, offset, beyond or 0))
+    buffer = writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
+    return _Sums(buffer, begun, offset, most)
+
+
+def _narrowed(writer: Writer, epilogue: Kernel, sums: _Sums) -> Kernel:
+    """The epilogue without what the ranges of constants and of the kernel's sums make superfluous."""
     known: dict[str, Range] = {}
     constants = writer.graph.constants
     for number, argument in enumerate(writer.arguments):
@@ -340,12 +366,8 @@ def _narrowed(
         if array is not None and array.dtype == np.float32 and array.size <= _MOST_LOOKED_AT:
             found = range_of(array)
             known |= {} if found is None else {writer.b.name_of(number): found}
-    bound = _largest_sum(rows, factors.zero)
-    if bound is not None:
-        known[SUMS] = Range(-255.0 * bound, 255.0 * bound)
-        if sums is not None:
-            most = float(bound * abs(_factor(factors)))
-            known[sums] = Range(-most, most)
+    if sums.most is not None:
+        known[SUMS] = Range(float(sums.offset - sums.most), float(sums.offset + sums.most))
     return apply_ranges(epilogue, known)
 
 
@@ -358,17 +380,15 @@ def _largest_sum(rows: Array, zero: int) -> int | None:
 
 
 def _corrected(
-    writer: Writer, site: Site, factors: _Factors, operands: Bytes, sums: str | None
+    writer: Writer, site: Site, factors: _Factors, operands: Bytes, sums: _Sums
 ) -> Callable[[Size, Expr], Expr]:
     """A sum of the kernel as the sum that was meant, for a column."""
 
     def correct(column: Size, total: Expr) -> Expr:
-        if sums is None:
-            return total
-        if factors.moved is not None:
-            return total + writer.b.load(sums, column)
+        if sums.buffer is None or sums.begun:
+            return total - sums.offset if sums.offset else total
         zero = site.read(operands.a_zero, (0,) * len(site.shape(operands.a_zero)))
         factor = const(factors.shift, "i32") - cast(zero, "i32")
-        return total + factor * writer.b.load(sums, column)
+        return total + factor * writer.b.load(sums.buffer, column)
 
     return correct

@@ -177,6 +177,7 @@ class ProductKernel:
         choice: which kernel of the backend, and why.
         epilogue: what happens to a row of sums: over the symbols BATCH, ROW, COLUMN and COUNT, and
             the array SUMS. Its buffers and symbols are those of the whole kernel.
+        start: the buffer of what sums of integers begin with, column by column; None where that is 0.
     """
 
     batch: Size
@@ -190,6 +191,7 @@ class ProductKernel:
     choice: Choice
     dtype: Dtype
     epilogue: Kernel
+    start: int | None = None
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -211,6 +213,7 @@ class ConvolutionKernel:
         choice: which kernel of the backend, and why.
         epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
         padding: what stands for 0, where activations are bytes: the byte, or its number where each channel is by itself.
+        start: as of a product.
     """
 
     input: int
@@ -230,6 +233,7 @@ class ConvolutionKernel:
     choice: Choice
     epilogue: Kernel
     padding: int = 0
+    start: int | None = None
 
     @property
     def depthwise(self) -> bool:

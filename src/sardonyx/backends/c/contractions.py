@@ -78,8 +78,8 @@ def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArr
     if packing.name == "depthwise-quads":
         return pack_depthwise_quads(signed_bytes(array, packing.numbers[0]))
     if packing.name == "filter-sums":
-        moved, factor = signed_bytes(array, packing.numbers[0]), np.int32(packing.numbers[1])
-        return np.asarray(factor * np.sum(moved.reshape(len(moved), -1), axis=1, dtype=np.int32))
+        moved = signed_bytes(array, packing.numbers[0])
+        return _sums_of(moved.reshape(len(moved), -1).T, packing.numbers[1:])
     if packing.name == "winograd":
         return pack_winograd(array, Tile(1, *packing.numbers))
     if packing.name == "tile-filters":
@@ -122,8 +122,15 @@ def _bytes(
     """Weights of an integer product less their zero point, in quads; or the sums of their columns, times a factor."""
     moved = signed_bytes(matrix, numbers[0])
     if name == "quad-sums":
-        return np.asarray(np.int32(numbers[1]) * np.sum(moved, axis=0, dtype=np.int32))
+        return _sums_of(moved, numbers[1:])
     return pack_b(quads(moved), Tile(1, panel))
+
+
+def _sums_of(matrix: npt.NDArray[np.int8], numbers: Sequence[int]) -> npt.NDArray[np.generic]:
+    """The sums of the columns, times a factor, plus an offset; with so many numbers behind them that a panel may be read."""
+    factor, offset, beyond = numbers
+    sums = np.sum(matrix, axis=0, dtype=np.int32) * np.int32(factor) + np.int32(offset)
+    return np.pad(sums, (0, beyond))
 
 
 def _turned(
@@ -234,7 +241,13 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
         count=kernel.inner,
     )
     cut_by = cut_of(kernel.choice.variant, isa, "i32")
-    return product("contract", spec, "store_row", isa, cut_by.tile, cut_by.depth)
+    tile, depth = cut_by.tile, cut_by.depth
+    return product("contract", spec, "store_row", isa, tile, depth, start=_start(kernel))
+
+
+def _start(kernel: ProductKernel | ConvolutionKernel) -> str:
+    """C text of where the numbers are that sums begin with."""
+    return "" if kernel.start is None else f"(const int32_t *)job->env->p[{kernel.start}]"
 
 
 def variant_of(kernel: KernelSource) -> str:
@@ -270,6 +283,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             padding=kernel.padding,
             flipped=flipped,
             depth=cut.depth,
+            start=_start(kernel),
         )
     if kernel.choice.variant == "winograd f16":
         return half_winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
@@ -287,7 +301,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     )
     if kernel.choice.variant == "depthwise dot":
         flipped = (kernel.stored == "u8") != isa.unsigned_bytes
-        return integer_depthwise("contract", spec, "store_row", flipped=flipped)
+        start = _start(kernel)
+        return integer_depthwise("contract", spec, "store_row", flipped=flipped, start=start)
     return depthwise("contract", spec, "store_row", isa)
 
 

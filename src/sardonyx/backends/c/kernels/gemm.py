@@ -84,11 +84,16 @@ def product(
     tile: Tile,
     depth: int = DEPTH,
     loops: Loops = PLAIN,
+    start: str = "",
 ) -> str:
-    """The same for a tile of choice, for blocks of so many values of K, and by other loops."""
+    """The same for a tile of choice, for blocks of so many values of K, and by other loops.
+
+    Args:
+        start: as of `tile.TileFamily`.
+    """
     long = (isinstance(spec.k, str) or spec.k > PIECE) and spec.b.dtype != "i32"
     run = PIECE if long else 0
-    family = TileFamily(name, isa, tile, spec.b.dtype, run=run)
+    family = TileFamily(name, isa, tile, spec.b.dtype, run=run, start=start)
     nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""

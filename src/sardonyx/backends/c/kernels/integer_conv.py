@@ -42,14 +42,16 @@ def integer_conv(
     padding: int,
     flipped: bool,
     depth: int = DEPTH,
+    start: str = "",
 ) -> str:
     """C text of the convolution as a static function, as `conv.conv`; the channels of `spec` are bytes.
 
     Args:
         padding: the byte that stands for 0.
         flipped: as of `gemm.Operand`.
+        start: as of `tile.TileFamily`.
     """
-    family = TileFamily(name, isa, tile, "i32")
+    family = TileFamily(name, isa, tile, "i32", start=start)
     whole = spec.channels // spec.groups % 4 == 0
     if not whole:
         nest = _narrow(spec, family, epilogue, padding, flipped, depth)

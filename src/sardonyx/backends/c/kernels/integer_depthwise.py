@@ -37,23 +37,28 @@ typedef int32_t sx_quads __attribute__((vector_size(16), aligned(4), may_alias))
 """
 
 
-def integer_depthwise(name: str, spec: DepthwiseSpec, epilogue: str, *, flipped: bool) -> str:
+def integer_depthwise(
+    name: str, spec: DepthwiseSpec, epilogue: str, *, flipped: bool, start: str = ""
+) -> str:
     """C text of the convolution as a static function; see `conv.conv` for its signature.
 
     Args:
         spec: its `zero` is the byte that stands for 0.
         flipped: as of `gemm.Operand`.
+        start: as of `tile.TileFamily`.
     """
     window = spec.window
     # Sums of a pixel are four vectors; those of the windows over one column are at work at the same time.
     pixels = 4 if window.strides[1] == 1 else 3
     counts = row_counts(window.output[1], pixels)
-    functions = "\n".join(_pixels_function(name, spec, count, pixels, flipped) for count in counts)
+    functions = "\n".join(
+        _pixels_function(name, spec, count, pixels, flipped, bool(start)) for count in counts
+    )
     return f"""\
 {SUPPORT}
 {_ZIPPED}
 {functions}
-{_task_function(name, spec, epilogue, pixels, counts)}
+{_task_function(name, spec, epilogue, pixels, counts, start)}
 {_entry(name, spec)}"""
 
 
@@ -62,13 +67,17 @@ def _reach(spec: DepthwiseSpec, pixels: int) -> int:
     return (pixels - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1
 
 
-def _pixels_function(name: str, spec: DepthwiseSpec, pixels: int, most: int, flipped: bool) -> str:
+def _pixels_function(
+    name: str, spec: DepthwiseSpec, pixels: int, most: int, flipped: bool, started: bool
+) -> str:
     """`<name>_pixels_<n>`: n pixels of at most `most`, all channels."""
     window = spec.window
     rows, taps = window.kernel
     stride, dilation = window.strides[1], window.dilations[1]
     flip = " ^ 0x80" if flipped else ""
-    lines = [f"sx_i32x4 s{t}_{v} = {{0}};" for t in range(pixels) for v in range(4)]
+    places = [f"*(const sx_quads *)(start + {4 * v} + c)" for v in range(4)]
+    first = places if started else ["{0}"] * 4
+    lines = [f"sx_i32x4 s{t}_{v} = {first[v]};" for t in range(pixels) for v in range(4)]
     for column in range(_reach(spec, pixels)):
         uses = [
             (t, k)
@@ -102,7 +111,7 @@ def _pixels_function(name: str, spec: DepthwiseSpec, pixels: int, most: int, fli
     body = "\n        ".join(lines)
     return f"""\
 static void {name}_pixels_{pixels}(
-    const uint8_t *(*columns)[{_reach(spec, most)}], const int32_t *w, int32_t *acc) {{
+    const uint8_t *(*columns)[{_reach(spec, most)}], const int32_t *w, int32_t *acc{", const int32_t *start" if started else ""}) {{
     for (int64_t next = 0; next < {spec.channels}; next += {CHANNELS}) {{
         /* The last vectors overlap the ones before them rather than run over the end. */
         const int64_t c = sx_least(next, {spec.channels - CHANNELS});
@@ -113,12 +122,13 @@ static void {name}_pixels_{pixels}(
 
 
 def _task_function(
-    name: str, spec: DepthwiseSpec, epilogue: str, pixels: int, counts: list[int]
+    name: str, spec: DepthwiseSpec, epilogue: str, pixels: int, counts: list[int], start: str
 ) -> str:
     window = spec.window
     rows = window.kernel[0]
     calls = "\n".join(
-        f"                case {n}: {name}_pixels_{n}(columns, job->b, acc); break;" for n in counts
+        f"                case {n}: {name}_pixels_{n}(columns, job->b, acc{f', {start}' if start else ''}); break;"
+        for n in counts
     )
     return f"""\
 struct {name}_job {{

@@ -142,11 +142,12 @@ def nest_functions(nest: Nest) -> str:
     segments, kc = ("segments", "kc") if blocks.in_parts else (str(nest.segments), str(nest.depth))
     run = f"1, {segments} * {kc}" if nest.merged else f"{segments}, {kc}"
     fresh = "s0 == 0 && k0 == 0" if blocks.in_parts else "1"
+    start = f", {family.start} + {nest.column_of}" if family.start else ""
     call = tile_call(
         family,
         counts,
         "taken",
-        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}",
+        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}{start}",
     )
     return f"""\
 {SUPPORT}

@@ -40,6 +40,7 @@ class TileFamily:
         b: element type of the packed operand; sums and rows of A have `sum_type(b)`.
         apart: segments of a piece; 0 for all of them.
         run: values of a piece in a single segment; 0 for all of it.
+        start: C text of a pointer at what sums of integers begin with, column by column; "" for zeros.
     """
 
     name: str
@@ -48,6 +49,7 @@ class TileFamily:
     b: str = "f32"
     apart: int = 0
     run: int = 0
+    start: str = ""
 
     @property
     def integer(self) -> bool:
@@ -97,6 +99,7 @@ def tile_call(family: TileFamily, row_counts: Iterable[int], rows: str, argument
 
 def _rows_function(family: TileFamily, rows: int) -> str:
     name, value = family.name, C_TYPE[family.dtype]
+    started = f", const {value} *start" if family.start else ""
     several = family.panels_at_once(rows)
     loops = [_panels(family, rows, several)] if several > 1 else []
     loops.append(_panels(family, rows, 1))
@@ -105,7 +108,7 @@ def _rows_function(family: TileFamily, rows: int) -> str:
 /* {rows} rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void {name}_rows_{rows}(
     const {value} *(*rows)[{family.tile.rows}], int64_t segments, int64_t depth,
-    const {C_TYPE[family.b]} *b, int64_t stride, int64_t panels, {value} *acc, int64_t pitch, int32_t fresh) {{
+    const {C_TYPE[family.b]} *b, int64_t stride, int64_t panels, {value} *acc, int64_t pitch, int32_t fresh{started}) {{
     int64_t panel = 0;
 {body}}}
 """
@@ -121,7 +124,7 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     def place(r: int, p: int, v: int) -> str:
         return f"acc + {r} * pitch + {p * tile.columns + v * lanes}"
 
-    begin = [f"{name}_a_v c{r}_{p}_{v} = zero;" for r, p, v in cells]
+    begin = [f"{name}_a_v c{r}_{p}_{v} = {_first(family, p, v)};" for r, p, v in cells]
     add = [f"c{r}_{p}_{v} += {name}_a_load({place(r, p, v)});" for r, p, v in cells]
     store = [f"*({name}_a_m *)({place(r, p, v)}) = c{r}_{p}_{v};" for r, p, v in cells]
     streams = [f"const {stored} *b{p} = b + {p} * stride;" for p in range(panels)]
@@ -132,10 +135,19 @@ for (; panel + {panels} <= panels; panel += {panels}) {{
     const {name}_a_v zero = {{0}};
     {_lines([*streams, *body], 4)}
     b += {panels} * stride;
-    acc += {panels * tile.columns};
+    acc += {panels * tile.columns};{f" start += {panels * tile.columns};" if family.start else ""}
 }}
 """
     return "".join(f"    {line}\n" for line in text.strip().split("\n"))
+
+
+def _first(family: TileFamily, p: int, v: int) -> str:
+    """C text of what a sum begins with."""
+    if not family.start:
+        return "zero"
+    return (
+        f"fresh ? {family.name}_a_load(start + {p * family.tile.columns + v * family.lanes}) : zero"
+    )
 
 
 def _pieces(
