@@ -169,6 +169,8 @@ class _Walk:
         pairs = [self.find(one) for one in value.args]
         args, ranges = tuple(one for one, _ in pairs), [found for _, found in pairs]
         made = Apply(value.op, args, value.dtype)
+        if value.op in _BOUNDED and value.dtype == "f32" and ranges[0] is not None:
+            return made, _BOUNDED[value.op]
         if len(args) != 2 or None in ranges or value.dtype not in ("f32", "i32"):
             return made, _range_of_type(value.dtype)
         a, b = (one for one in ranges if one is not None)
@@ -257,6 +259,7 @@ def _wider(low: float, high: float) -> Range | None:
     return Range(float(ends[0]), float(ends[1])) if np.isfinite(ends).all() else None
 
 
+_BOUNDED = {op: Range(-1.0, 1.0) for op in ("erf", "tanh", "sigmoid")}  # of finite numbers
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,

@@ -138,8 +138,9 @@ static inline float sx_erf_f32(float x) {
 static inline float sx_erf_f32(float x) {
     float a = __builtin_fabsf(x);
     float small = a + a * sx_poly_erf(a * a);
-    float end = a > 3.95f ? 3.95f : a; /* 1 from here on */
-    float large = 1.0f - sx_exp_f32(-sx_poly_erfc(end));
+    float end = sx_min_f32(a, 3.95f); /* 1 from here on; a NaN passes */
+    float shifted, above = sx_exp_above(-sx_poly_erfc(end), &shifted);
+    float large = 1.0f - (1.0f + above) * sx_power_of_shifted(shifted); /* far from the ends of exp */
     return __builtin_copysignf(a < 0.92f ? small : large, x);
 }
 #endif
