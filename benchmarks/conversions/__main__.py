@@ -28,6 +28,7 @@ FRAMEWORKS = {
     "huggingface": "Hugging Face",
     "sklearn": "scikit-learn",
     "trees": "XGBoost, LightGBM, CatBoost",
+    "jax": "JAX, flax, equinox",
 }
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "convert.md"
 _MOST_TEXT = 160

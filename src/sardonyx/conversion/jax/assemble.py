@@ -40,11 +40,12 @@ def assemble(
     results = walker.inline(traced.jaxpr, ports)
     given = [_named(graph, value, name) for value, name in zip(results, outputs, strict=True)]
     _rename_symbols(graph, ports, given, traced.symbols)
+    initializers = _kept(graph, (*inputs, *outputs))
     made = ir.Graph(
         ports,
         given,
         nodes=graph.nodes,
-        initializers=list(graph.initializers.values()),
+        initializers=initializers,
         opset_imports={"": graph.opset},
         name="jax",
     )
@@ -69,6 +70,22 @@ def _named(graph: Graph, value: ir.Value, name: str) -> ir.Value:
     copy = graph.op("Identity", value)
     copy.name, copy.shape = name, value.shape
     return copy
+
+
+def _kept(graph: Graph, ports: Sequence[str]) -> list[ir.Value]:
+    """The constants that somebody reads; weights of the user's go by his names for them, as far as they are free."""
+    kept = [value for value in graph.initializers.values() if value.uses()]
+    for value in kept:
+        if value in graph.names:
+            value.name = None
+    taken = {value.name for value in kept}
+    for value in kept:
+        wanted = graph.names.get(value)
+        if wanted is not None:
+            free = wanted if wanted not in taken and wanted not in ports else graph.reserve(wanted)
+            taken.add(free)
+            value.name = free
+    return kept
 
 
 def _rename_symbols(

@@ -51,6 +51,8 @@ class Graph:
         opset: the lowest version that has all operators written so far.
         line: of the user's source, that nodes are written for.
         symbols: the size of every open axis, as int64[1].
+        initializers: by their names.
+        names: what the user calls those that are weights of his, or views of them.
     """
 
     def __init__(self) -> None:
@@ -58,6 +60,7 @@ class Graph:
         self.line: str | None = None
         self.symbols: dict[str, ir.Value] = {}
         self.initializers: dict[str, ir.Value] = {}
+        self.names: dict[ir.Value, str] = {}
         self._blocks: list[list[ir.Node]] = [[]]
         self._known: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._names: set[str] = set()
@@ -97,6 +100,13 @@ class Graph:
         made.const_value = ir.tensor(array, dtype=made.dtype, name=made.name)
         assert made.name is not None
         self.initializers[made.name] = made
+        return made
+
+    def view(self, value: ir.Value, array: np.ndarray[Any, np.dtype[Any]]) -> ir.Value:
+        """A constant of the user's own with its axes changed; it keeps its name."""
+        assert value.name is not None
+        made = self.parameter(self.names.get(value, value.name), array)
+        self.names[made] = self.names.get(value, value.name)
         return made
 
     def known(self, value: ir.Value) -> np.ndarray[Any, np.dtype[Any]] | None:

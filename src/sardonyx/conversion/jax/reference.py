@@ -7,9 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from sardonyx.conversion.candidate import Feeds
-from sardonyx.conversion.jax.structure import Layout, answers_of, to_numpy
+from sardonyx.conversion.jax.structure import Layout, answers_of, is_key, to_numpy
 
 __all__ = ["Reference"]
 
@@ -33,17 +34,11 @@ class Reference:
         self._compiled = jax.jit(self.flat)
 
     def flat(self, *arrays: Any) -> tuple[Any, ...]:
-        """From arrays to arrays; keys of random numbers go in and out as their words."""
-        given = [
-            jax.random.wrap_key_data(array) if key else array
-            for array, key in zip(arrays, self.layout.keys, strict=True)
-        ]
-        args, kwargs = self.layout.call(given)
+        """From arrays to arrays; keys of random numbers go in and out as their words, complex numbers as pairs."""
+        kinds = zip(arrays, self.layout.keys, self.layout.pairs, strict=True)
+        args, kwargs = self.layout.call([_own(*each) for each in kinds])
         self._outputs, found = answers_of(self._function(*args, **kwargs))
-        return tuple(
-            jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a
-            for a in found
-        )
+        return tuple(map(_plain, found))
 
     def outputs(self, feeds: Feeds) -> tuple[str, ...]:
         """Names of what it returns."""
@@ -55,3 +50,15 @@ class Reference:
 
     def _given(self, feeds: Feeds) -> list[Any]:
         return [feeds[name] for name in self.names]
+
+
+def _own(array: Any, key: bool, pair: bool) -> Any:
+    if key:
+        return jax.random.wrap_key_data(array)
+    return lax.complex(array[..., 0], array[..., 1]) if pair else array
+
+
+def _plain(array: Any) -> Any:
+    if is_key(array):
+        return jax.random.key_data(array)
+    return jnp.stack([array.real, array.imag], -1) if jnp.iscomplexobj(array) else array

@@ -94,7 +94,7 @@ def _nnx(library: Any, owner: Any, method: str, model: Any) -> Source:
     graph, state = library.split(owner)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        again = library.merge(graph, state)
+        again = library.merge(graph, state, copy=True)
         again.eval()
         given = model.keywords if isinstance(model, functools.partial) else {}
         before = model.args if isinstance(model, functools.partial) else ()

@@ -30,6 +30,7 @@ class Layout:
         names: of the arrays, in the order of the signature.
         arrays: of the example, as JAX holds them; keys of random numbers as their words.
         keys: which of them are such keys.
+        pairs: which of them are complex: real and imaginary parts on a last axis of 2.
         constants: what is no array and stays as it is, by name.
         call: arrays → positional and keyword arguments.
     """
@@ -37,6 +38,7 @@ class Layout:
     names: tuple[str, ...]
     arrays: tuple[np.ndarray[Any, np.dtype[Any]], ...]
     keys: tuple[bool, ...]
+    pairs: tuple[bool, ...]
     constants: Mapping[str, Any]
     call: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -50,8 +52,9 @@ def is_key(leaf: Any) -> bool:
 
 
 def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """As JAX would hold it: float64 is float32 unless jax_enable_x64 is set."""
-    return np.array(jax.random.key_data(array) if is_key(array) else jnp.asarray(array))
+    """As JAX would hold it: float64 is float32 unless jax_enable_x64 is set; complex numbers are pairs."""
+    held = np.array(jax.random.key_data(array) if is_key(array) else jnp.asarray(array))
+    return np.stack([held.real, held.imag], -1) if held.dtype.kind == "c" else held
 
 
 def named_leaves(prefix: str, value: Any) -> list[tuple[str, Any]]:
@@ -111,6 +114,7 @@ def layout_of(signature: inspect.Signature, example: Example) -> Layout:
         _unique([name for name, leaf in named if is_array(leaf)]),
         tuple(to_numpy(leaf) for leaf in given),
         tuple(is_key(leaf) for leaf in given),
+        tuple(not is_key(leaf) and np.dtype(leaf.dtype).kind == "c" for leaf in given),
         {name: leaf for name, leaf in named if not is_array(leaf)},
         call,
     )

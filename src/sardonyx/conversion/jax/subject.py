@@ -71,10 +71,10 @@ def open_subject(request: Request) -> Subject:
     feeds = tuple(dict(zip(names, each.arrays, strict=True)) for each in layouts)
     reference = Reference(source.function, layouts[0], names)
     dynamic = find_dynamic(request.dynamic, feeds)
-    trials, told = make_trials(reference, feeds, dynamic)
+    constraints = tuple(request.option("constraints") or ())
+    trials, told = make_trials(reference, feeds, dynamic, constraints)
     outputs = _names(request.output_names, reference.outputs(feeds[0]), "outputs")
     notes = (*source.notes, *_notes(layouts[0], names, dynamic, request), *told)
-    constraints = tuple(request.option("constraints") or ())
     return Subject(source, reference, outputs, feeds, dynamic, constraints, trials, notes)
 
 
@@ -111,6 +111,9 @@ def _notes(layout: Layout, names: Sequence[str], dynamic: Dynamic, request: Requ
     keys = [name for name, key in zip(names, layout.keys, strict=True) if key]
     if keys:
         notes.append(f"keys of random numbers are their two words, uint32: {', '.join(keys)}")
+    pairs = [name for name, pair in zip(names, layout.pairs, strict=True) if pair]
+    if pairs:
+        notes.append(f"complex inputs are pairs of reals on a last axis of 2: {', '.join(pairs)}")
     if jnp.zeros(0).dtype != jnp.float64 and _has_wide(request):
         notes.append("JAX computes in 32 bits, and so does the model; jax_enable_x64 is not set")
     for name, axes in dynamic.items():

@@ -12,10 +12,11 @@ from jax import export
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr
 
+from sardonyx.conversion.jax.complex_numbers import without_complex
+from sardonyx.conversion.jax.failure import explain
 from sardonyx.conversion.jax.reference import Reference
 from sardonyx.conversion.jax.table import jaxpr_of
 from sardonyx.conversion.request import Dynamic
-from sardonyx.errors import ConvertError
 
 __all__ = ["Traced", "trace"]
 
@@ -63,8 +64,8 @@ def trace(
     try:
         jaxpr = jaxpr_of(reference.flat, *given)
     except Exception as error:  # the user's code, on what is no number
-        raise _explained(error, bool(names)) from error
-    return Traced(jaxpr, shapes, {name: symbol for symbol, name in names.items()})
+        raise explain(error) from error
+    return Traced(without_complex(jaxpr), shapes, {name: symbol for symbol, name in names.items()})
 
 
 def _names(dynamic: Dynamic) -> dict[str, str]:
@@ -85,26 +86,3 @@ def _names(dynamic: Dynamic) -> dict[str, str]:
 
 def _renamed(constraint: str, names: Mapping[str, str]) -> str:
     return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), constraint)
-
-
-def _explained(error: Exception, symbolic: bool) -> ConvertError:
-    text = " ".join(str(error).split())
-    kind = type(error).__name__
-    short = re.split(r"(?<=\.) |See https|The error occurred", text)[0][:300]
-    if kind == "InconclusiveDimensionOperation":
-        return ConvertError(
-            f"the function asks for something about an open size that is not so for every size: {text[:240]}",
-            hint='Say more of it with options={"constraints": ["time >= 4"]}, or leave the axis fixed.',
-        )
-    if kind in (
-        "TracerBoolConversionError",
-        "ConcretizationTypeError",
-        "TracerArrayConversionError",
-        "TracerIntegerConversionError",
-    ):
-        return ConvertError(
-            f"Python looks at the numbers of an array, which are not known before a run: {short}",
-            hint="Use jnp.where, jax.lax.cond, while_loop or fori_loop, which jax.jit asks for too.",
-        )
-    what = "with open sizes" if symbolic else "without numbers"
-    return ConvertError(f"the function cannot be traced {what}: {kind}: {short}")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sardonyx.conversion.candidate import Feeds, Trial
+from sardonyx.conversion.jax.failure import explain, reads_numbers
 from sardonyx.conversion.jax.reference import Reference
 from sardonyx.conversion.open_axes import sizes_of
 from sardonyx.conversion.request import Dynamic
 from sardonyx.conversion.variations import other_sizes, other_values
-from sardonyx.errors import ConvertError, InputError
+from sardonyx.errors import ConvertError, InputError, SardonyxError
+from sardonyx.sizes import evaluate, parse
 
 __all__ = ["make_trials"]
 
@@ -21,7 +24,10 @@ _STEPS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def make_trials(
-    reference: Reference, examples: Sequence[Feeds], dynamic: Dynamic
+    reference: Reference,
+    examples: Sequence[Feeds],
+    dynamic: Dynamic,
+    constraints: Sequence[str] = (),
 ) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
     """The examples, other values, other signs, and other sizes; and what the user should know of them.
 
@@ -40,7 +46,7 @@ def make_trials(
     trials.extend(_negated(reference, first))
     notes: tuple[str, ...] = ()
     if dynamic:
-        sized = _other_sizes(reference, first, dynamic, generator)
+        sized = _other_sizes(reference, first, dynamic, constraints, generator)
         trials.extend(sized)
         if not sized and len(examples) == 1:
             raise _refusal(reference, first, dynamic)
@@ -53,6 +59,8 @@ def _run_example(reference: Reference, feeds: Feeds, what: str) -> None:
     try:
         reference.answer(feeds)
     except Exception as error:  # the user's code may raise anything
+        if reads_numbers(error):
+            raise explain(error) from error
         text = " ".join(str(error).split())[:300]
         raise InputError(
             f"the function itself fails on {what}, under jax.jit: {type(error).__name__}: {text}.",
@@ -88,8 +96,27 @@ def _negated(reference: Reference, feeds: Feeds) -> list[Trial]:
     return found
 
 
+def _allowed(sizes: Mapping[str, int], constraints: Sequence[str]) -> bool:
+    """Whether sizes are such as the user promised; what we cannot read, JAX has."""
+    for constraint in constraints:
+        parts = re.split(r"(>=|<=|==)", constraint)
+        if len(parts) != 3:
+            continue
+        try:
+            left, right = (evaluate(parse(parts[side].strip()), sizes) for side in (0, 2))
+        except (ValueError, KeyError, SardonyxError):
+            continue
+        if not {">=": left >= right, "<=": left <= right, "==": left == right}[parts[1]]:
+            return False
+    return True
+
+
 def _other_sizes(
-    reference: Reference, feeds: Feeds, dynamic: Dynamic, generator: np.random.Generator
+    reference: Reference,
+    feeds: Feeds,
+    dynamic: Dynamic,
+    constraints: Sequence[str],
+    generator: np.random.Generator,
 ) -> list[Trial]:
     sizes = sizes_of(feeds, dynamic)
     grown = [
@@ -99,12 +126,15 @@ def _other_sizes(
     scaled = [{name: size * factor for name, size in sizes.items()} for factor in (2, 3)]
     found: list[Trial] = []
     for asked in (*grown, *scaled):
+        if not _allowed(asked, constraints):
+            continue
         trial = _sized(feeds, dynamic, asked, generator)
         if _runs_on(reference, trial.feeds):
             found.append(trial)
             break
     ones = _sized(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
-    if any(size != 1 for size in sizes.values()) and _runs_on(reference, ones.feeds):
+    single = any(s != 1 for s in sizes.values()) and _allowed(dict.fromkeys(sizes, 1), constraints)
+    if single and _runs_on(reference, ones.feeds):
         found.append(ones)
     return found
 

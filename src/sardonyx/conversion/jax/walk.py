@@ -13,6 +13,7 @@ from jax.extend.source_info_util import summarize
 
 from sardonyx.conversion.jax import primitives  # noqa: F401  (registers them)
 from sardonyx.conversion.jax.graph import SMALL_FLOAT_OPSET, Graph, onnx_shape, tensor_of
+from sardonyx.conversion.jax.structure import is_key, to_numpy
 from sardonyx.conversion.jax.table import Site, find_rule
 from sardonyx.errors import ConvertError
 
@@ -43,35 +44,42 @@ class Walker:
         """The results of a jaxpr; those that are not wanted may be any value at all."""
         jaxpr = closed.jaxpr
         known: dict[Any, ir.Value] = dict(zip(jaxpr.invars, arguments, strict=True))
-        for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
-            known[variable] = self._constant(constant)
+        held = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         read = wanted or [True] * len(jaxpr.outvars)
         live = {
             v for v, w in zip(jaxpr.outvars, read, strict=True) if w and not isinstance(v, Literal)
         }
         for equation, used in _live_equations(jaxpr, live):
-            operands = [self._read(known, v) for v in equation.invars]
+            operands = [self._read(known, held, v) for v in equation.invars]
             results = self._write(equation, operands, used)
             known.update(zip(equation.outvars, results, strict=True))
         nothing = next(iter(known.values()), None) or self.graph.constant(0, np.int64)
         return [
-            self._read(known, v) if w else nothing for v, w in zip(jaxpr.outvars, read, strict=True)
+            self._read(known, held, v) if w else nothing
+            for v, w in zip(jaxpr.outvars, read, strict=True)
         ]
 
-    def _read(self, known: Mapping[Any, ir.Value], variable: Any) -> ir.Value:
+    def _read(self, known: dict[Any, ir.Value], held: Mapping[Any, Any], variable: Any) -> ir.Value:
         if isinstance(variable, Literal):
             aval: Any = variable.aval
             return self._constant(variable.val, aval.dtype)
+        if variable not in known:  # a constant that nobody reads is not written
+            known[variable] = self._constant(held[variable])
         return known[variable]
 
     def _constant(self, value: Any, dtype: Any = None) -> ir.Value:
         if id(value) in self._constants:
             return self._constants[id(value)][1]
-        array = np.asarray(value, dtype)
+        array = to_numpy(value) if is_key(value) else np.asarray(value, dtype)
         name = self._names.get(id(value))
-        made = self.graph.constant(array) if name is None else self.graph.parameter(name, array)
+        made = self.graph.constant(array) if name is None else self._weight(name, array)
         if array.ndim:
             self._constants[id(value)] = (value, made)  # an identity holds while its object lives
+        return made
+
+    def _weight(self, name: str, array: np.ndarray[Any, np.dtype[Any]]) -> ir.Value:
+        made = self.graph.parameter(name, array)
+        self.graph.names[made] = name
         return made
 
     def _write(
@@ -90,7 +98,6 @@ class Walker:
         avals = [v.aval for v in (*equation.invars, *equation.outvars)]
         if any(getattr(aval, "dtype", None) == ml_dtypes.bfloat16 for aval in avals):
             self.graph.require(SMALL_FLOAT_OPSET)
-        _refuse_types(name, avals, line)
         ins, outs = avals[: len(equation.invars)], avals[len(equation.invars) :]
         site = Site(
             self.graph,
@@ -119,17 +126,6 @@ def _live_equations(jaxpr: Jaxpr, live: set[Any]) -> list[tuple[JaxprEqn, list[b
             found.append((equation, used))
             live.update(v for v in equation.invars if not isinstance(v, Literal))
     return found[::-1]
-
-
-def _refuse_types(name: str, avals: Sequence[Any], line: str | None) -> None:
-    for aval in avals:
-        dtype = getattr(aval, "dtype", None)
-        if dtype is not None and getattr(dtype, "kind", "") == "c":
-            raise ConvertError(
-                f"{name} has complex numbers ({dtype}), which few operators of ONNX take.",
-                source=line,
-                hint="Compute with the real and the imaginary part; jnp.fft.rfft of both, for one.",
-            )
 
 
 def _line_of(equation: JaxprEqn) -> tuple[str | None, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 from jax import lax
 
-from sardonyx.conversion.jax.graph import dtype_of
+from sardonyx.conversion.jax.graph import dtype_of, is_known
 from sardonyx.conversion.jax.table import Site, lowered, primitive
 
 __all__: list[str] = []
@@ -30,13 +31,29 @@ def divide(site: Site, x: ir.Value, y: ir.Value) -> ir.Value:
     """Integers truncate; by 0 they give -1 (all bits set)."""
     graph = site.graph
     if dtype_of(x).kind not in "iu":
-        return graph.op("Div", x, y)
+        return _mean(site, x, y) or graph.op("Div", x, y)
     divisor, zero = _without_zeros(site, y)
     quotient = graph.op("Div", x, divisor)
     if zero is None:
         return quotient
     ones = graph.constant(np.iinfo(dtype_of(x)).max if dtype_of(x).kind == "u" else -1, like=x)
     return graph.op("Where", zero, ones, quotient)
+
+
+def _mean(site: Site, x: ir.Value, y: ir.Value) -> ir.Value | None:
+    """A sum divided by how many it is of."""
+    graph, node, count = site.graph, x.producer(), site.graph.known(y)
+    if node is None or node.op_type != "ReduceSum" or count is None or count.size != 1:
+        return None
+    summed, axes = node.inputs
+    shape = None if summed is None else summed.shape
+    reduced = None if axes is None else graph.known(axes)
+    if shape is None or reduced is None:
+        return None
+    sizes: list[Any] = [shape[int(axis)] for axis in reduced]
+    if not is_known(sizes) or math.prod(sizes) != float(count.reshape(())):
+        return None
+    return graph.op("ReduceMean", summed, axes, keepdims=node.attributes["keepdims"].as_int())
 
 
 @primitive("rem")

@@ -31,28 +31,42 @@ def cumsum(site: Site, x: ir.Value) -> ir.Value:
 
 @lowered("cumprod")
 def cumprod(x: Any, *, axis: int, reverse: bool) -> Any:
-    return _so_far(lax.mul, x, axis, reverse)
+    return _so_far(lax.mul, lambda _: 1, x, axis, reverse)
 
 
 @lowered("cummax")
 def cummax(x: Any, *, axis: int, reverse: bool) -> Any:
-    return _so_far(lax.max, x, axis, reverse)
+    return _so_far(lax.max, _lowest, x, axis, reverse)
 
 
 @lowered("cummin")
 def cummin(x: Any, *, axis: int, reverse: bool) -> Any:
-    return _so_far(lax.min, x, axis, reverse)
+    return _so_far(lax.min, _highest, x, axis, reverse)
 
 
 @lowered("cumlogsumexp")
 def cumlogsumexp(x: Any, *, axis: int, reverse: bool) -> Any:
-    return _so_far(jnp.logaddexp, x, axis, reverse)
+    return _so_far(jnp.logaddexp, _lowest, x, axis, reverse)
 
 
-def _so_far(combine: Callable[[Any, Any], Any], x: Any, axis: int, reverse: bool) -> Any:
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.integer) else -jnp.inf
+
+
+def _highest(dtype: Any) -> Any:
+    return np.iinfo(dtype).max if jnp.issubdtype(dtype, jnp.integer) else jnp.inf
+
+
+def _so_far(
+    combine: Callable[[Any, Any], Any],
+    neutral: Callable[[Any], Any],
+    x: Any,
+    axis: int,
+    reverse: bool,
+) -> Any:
     """In log2(n) steps: after the k-th, every element has met the 2^k before it. One by one where n is open."""
     if reverse:
-        return lax.rev(_so_far(combine, lax.rev(x, (axis,)), axis, False), (axis,))
+        return lax.rev(_so_far(combine, neutral, lax.rev(x, (axis,)), axis, False), (axis,))
     size = x.shape[axis]
     if not is_known((size,)):
         rows = jnp.moveaxis(x, axis, 0)
@@ -61,8 +75,8 @@ def _so_far(combine: Callable[[Any, Any], Any], x: Any, axis: int, reverse: bool
             met = combine(carry, row)
             return met, met
 
-        _, rest = lax.scan(step, rows[0], rows[1:])
-        return jnp.moveaxis(jnp.concatenate([rows[:1], rest]), 0, axis)
+        begin = jnp.full(rows.shape[1:], neutral(x.dtype), x.dtype)
+        return jnp.moveaxis(lax.scan(step, begin, rows)[1], 0, axis)
     reach = 1
     while reach < size:
         head = lax.slice_in_dim(x, 0, reach, axis=axis)

@@ -15,6 +15,9 @@ _MOST_COUNTED = 1 << 12  # elements of a counted constant
 
 def reshape_to(graph: Graph, x: ir.Value, dims: tuple[Dim, ...]) -> ir.Value:
     """Other axes of the same elements; one size that is no number need not be computed."""
+    known = graph.known(x)
+    if known is not None and x in graph.names and is_known(dims):
+        return graph.view(x, known.reshape([int(dim) for dim in dims]))
     unknown = [axis for axis, dim in enumerate(dims) if not is_known((dim,))]
     if len(unknown) == 1 and 0 not in [dim for dim in dims if is_known((dim,))]:
         dims = tuple(-1 if axis == unknown[0] else dim for axis, dim in enumerate(dims))
@@ -25,6 +28,9 @@ def move_axes(graph: Graph, x: ir.Value, order: tuple[int, ...] | list[int]) -> 
     """Transposed, unless the order is the one that there is."""
     if list(order) == list(range(len(order))):
         return x
+    known = graph.known(x)
+    if known is not None and x in graph.names:
+        return graph.view(x, np.ascontiguousarray(known.transpose([int(axis) for axis in order])))
     return graph.op("Transpose", x, perm=[int(axis) for axis in order])
 
 
@@ -59,6 +65,8 @@ def transpose(site: Site, x: ir.Value) -> ir.Value:
 def squeeze(site: Site, x: ir.Value) -> ir.Value:
     if not site.params["dimensions"]:
         return x
+    if x in site.graph.names:
+        return reshape_to(site.graph, x, site.outs[0].shape)
     axes = [int(axis) for axis in site.params["dimensions"]]
     return site.graph.op("Squeeze", x, site.graph.constant(axes, np.int64))
 
@@ -79,7 +87,7 @@ def broadcast(site: Site, x: ir.Value, *_: ir.Value) -> ir.Value:
         return graph.constant(np.full([int(d) for d in wanted], known.reshape(())[()], known.dtype))
     fresh = [axis for axis in range(len(wanted)) if axis not in kept]
     if fresh and given:
-        x = graph.op("Unsqueeze", x, graph.constant(fresh, np.int64))
+        x = _kept(graph, x, fresh) or _unsqueezed(graph, x, fresh, len(wanted))
     placed = dict(zip(kept, given, strict=True))
     if all(
         placed.get(axis, 1) is dim or _same(placed.get(axis, 1), dim)
@@ -87,6 +95,25 @@ def broadcast(site: Site, x: ir.Value, *_: ir.Value) -> ir.Value:
     ) and (given or not wanted):
         return x
     return graph.op("Expand", x, graph.sizes(wanted))
+
+
+def _unsqueezed(graph: Graph, x: ir.Value, axes: list[int], rank: int) -> ir.Value:
+    if x in graph.names:
+        known = graph.known(x)
+        sizes = iter(() if known is None else known.shape)
+        return reshape_to(graph, x, tuple(1 if a in axes else next(sizes) for a in range(rank)))
+    return graph.op("Unsqueeze", x, graph.constant(axes, np.int64))
+
+
+def _kept(graph: Graph, x: ir.Value, axes: list[int]) -> ir.Value | None:
+    """A reduction whose axes come back is one that keeps them."""
+    node = x.producer()
+    if node is None or not node.op_type.startswith("Reduce") or len(node.inputs) < 2:
+        return None
+    reduced = None if node.inputs[1] is None else graph.known(node.inputs[1])
+    if reduced is None or reduced.tolist() != axes or node.attributes["keepdims"].as_int():
+        return None
+    return graph.op(node.op_type, *node.inputs, keepdims=1)
 
 
 def _same(a: Dim, b: Dim) -> bool:
