@@ -221,15 +221,26 @@ def bound(module: linen.Module, *inputs: Any) -> Any:
 
 
 def variables_of(module: linen.Module, *inputs: Any) -> Any:
+    return filled(jax.eval_shape(module.init, jax.random.key(0), *inputs))
+
+
+def filled(tree: Any) -> Any:
+    """Numbers for arrays that are only described; initializers would have to be compiled first."""
     generator = np.random.default_rng(5)
 
-    def filled(leaf: Any) -> Any:
+    def fill(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.key(0)
+        if leaf.dtype != np.float32:
+            return jnp.zeros(leaf.shape, leaf.dtype)
         if len(leaf.shape) < 2:  # variances and scales among them
             return jnp.asarray(generator.uniform(0.5, 1.5, leaf.shape).astype(np.float32))
         fan_in = math.prod(leaf.shape[:-1])
         return jnp.asarray(generator.normal(0, fan_in**-0.5, leaf.shape).astype(np.float32))
 
-    return jax.tree.map(filled, jax.eval_shape(module.init, jax.random.key(0), *inputs))
+    return jax.tree.map(fill, tree)
 
 
 # ---------------------------------------------------------------- flax.nnx
@@ -291,11 +302,8 @@ class NnxGpt(nnx.Module):
 
 
 def nnx_model(kind: Any) -> Any:
-    model = nnx.jit(lambda: kind(nnx.Rngs(0)))()
-    for path, value in nnx.iter_graph(model):
-        if isinstance(value, nnx.BatchStat):
-            value.set_value(value.get_value() + 0.3 * (1 + len(path)))
-    return model
+    graph, state = nnx.split(nnx.eval_shape(lambda: kind(nnx.Rngs(0))))
+    return nnx.merge(graph, filled(state))
 
 
 # ---------------------------------------------------------------- equinox
@@ -337,5 +345,4 @@ class EqxAttention(eqx.Module):
 
 
 def eqx_model(make: Callable[[Any], Any]) -> Any:
-    """With its initializers compiled as one."""
-    return eqx.filter_jit(make)(jax.random.key(0))
+    return filled(eqx.filter_eval_shape(make, jax.random.key(0)))

@@ -40,7 +40,7 @@ def assemble(
     results = walker.inline(traced.jaxpr, ports)
     given = [_named(graph, value, name) for value, name in zip(results, outputs, strict=True)]
     _rename_symbols(graph, ports, given, traced.symbols)
-    initializers = _kept(graph, (*inputs, *outputs))
+    initializers = _kept(graph)
     made = ir.Graph(
         ports,
         given,
@@ -72,19 +72,15 @@ def _named(graph: Graph, value: ir.Value, name: str) -> ir.Value:
     return copy
 
 
-def _kept(graph: Graph, ports: Sequence[str]) -> list[ir.Value]:
+def _kept(graph: Graph) -> list[ir.Value]:
     """The constants that somebody reads; weights of the user's go by his names for them, as far as they are free."""
     kept = [value for value in graph.initializers.values() if value.uses()]
+    for value in graph.initializers.values():
+        if value in graph.names or not value.uses():
+            graph.release(value)
     for value in kept:
         if value in graph.names:
-            value.name = None
-    taken = {value.name for value in kept}
-    for value in kept:
-        wanted = graph.names.get(value)
-        if wanted is not None:
-            free = wanted if wanted not in taken and wanted not in ports else graph.reserve(wanted)
-            taken.add(free)
-            value.name = free
+            value.name = graph.reserve(graph.names[value])
     return kept
 
 

@@ -77,6 +77,11 @@ class Graph:
         self._names.add(free)
         return free
 
+    def release(self, value: ir.Value) -> None:
+        """Its name is free again."""
+        self._names.discard(value.name or "")
+        self._counts.pop(self.names.get(value, ""), None)
+
     def value(self, name: str, dtype: np.dtype[Any], shape: Sequence[Dim]) -> ir.Value:
         """A value that nobody has computed: an input of the graph or of a body."""
         kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))

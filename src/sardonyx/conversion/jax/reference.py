@@ -31,7 +31,14 @@ class Reference:
         self.names = names
         self._function = function
         self._outputs: tuple[str, ...] = ()
-        self._compiled = jax.jit(self.flat)
+        # Answers, not speed: compiling for each shape is what takes time here.
+        self._compiled = jax.jit(
+            self.flat,
+            compiler_options={
+                "xla_backend_optimization_level": 0,
+                "xla_llvm_disable_expensive_passes": True,
+            },
+        )
 
     def flat(self, *arrays: Any) -> tuple[Any, ...]:
         """From arrays to arrays; keys of random numbers go in and out as their words, complex numbers as pairs."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.conversion.jax.graph import dtype_of, is_known
+from sardonyx.conversion.jax.graph import Dim, Graph, dtype_of, is_known
 from sardonyx.conversion.jax.primitives.indices import (
     all_of,
     along,
@@ -43,7 +43,7 @@ def gather(site: Site, x: ir.Value, indices: ir.Value) -> ir.Value:
         if fill:
             truths.append(inside(graph, start, most))
         starts[axis] = within(graph, start, most)
-    made = _simple(site, x, starts) or _general(site, x, starts)
+    made = _window(site, x, starts) or _simple(site, x, starts) or _general(site, x, starts)
     if truths:
         return _filled(site, made, all_of(graph, truths))
     return made
@@ -63,6 +63,34 @@ def _filled(site: Site, made: ir.Value, truth: ir.Value) -> ir.Value:
     if offsets and len(site.ins[1].shape) > 1:
         truth = graph.op("Unsqueeze", truth, graph.constant(offsets, np.int64))
     return graph.op("Where", truth, made, graph.constant(filler, dtype))
+
+
+def _part(graph: Graph, x: ir.Value, axis: int, first: ir.Value, size: Dim) -> ir.Value:
+    """So many from the first on; rows are counted where their number is known, so that it stays known."""
+    known = graph.known(first)
+    if known is not None and is_known((size,)):
+        begin = int(known.reshape(()))
+        return slice_axes(graph, x, [axis], [begin], [begin + int(size)])
+    first = graph.cast(first, np.int64)
+    if is_known((size,)):
+        return graph.op("Gather", x, graph.op("Add", first, counted(graph, size)), axis=axis)
+    begins = graph.op("Reshape", first, graph.constant([1], np.int64))
+    ends = graph.op("Add", begins, graph.size(size))
+    return graph.op("Slice", x, begins, ends, graph.constant([axis], np.int64))
+
+
+def _window(site: Site, x: ir.Value, starts: dict[int, ir.Value]) -> ir.Value | None:
+    """One window alone: a part of every axis that is indexed."""
+    graph, numbers = site.graph, site.params["dimension_numbers"]
+    shape, slices = site.ins[0].shape, site.params["slice_sizes"]
+    whole = all(same_size(n, shape[a]) for a, n in enumerate(slices) if a not in starts)
+    if len(site.ins[1].shape) != 1 or numbers.operand_batching_dims or not whole:
+        return None
+    gone = sorted(int(axis) for axis in numbers.collapsed_slice_dims)
+    for axis, first in starts.items():
+        if not same_size(shape[axis], slices[axis]):
+            x = _part(graph, x, axis, first, slices[axis])
+    return graph.op("Squeeze", x, graph.constant(gone, np.int64)) if gone else x
 
 
 def _simple(site: Site, x: ir.Value, starts: dict[int, ir.Value]) -> ir.Value | None:
@@ -143,12 +171,5 @@ def dynamic_slice(site: Site, x: ir.Value, *starts: ir.Value) -> ir.Value:
         size = slices[axis]
         if same_size(shape[axis], size):
             continue
-        first = within(graph, start, shape[axis] - size)
-        known = graph.known(first)
-        if known is not None and is_known((size,)):
-            begin = int(known)
-            x = slice_axes(graph, x, [axis], [begin], [begin + int(size)])
-        else:
-            rows = graph.op("Add", graph.cast(first, np.int64), counted(graph, size))
-            x = graph.op("Gather", x, rows, axis=axis)
+        x = _part(graph, x, axis, within(graph, start, shape[axis] - size), size)
     return x
