@@ -282,7 +282,7 @@ def convert(
     """A model of another framework as ONNX that gives the same answers, or an error that says why not.
 
     Args:
-        source: a live object (torch module or function, transformers model, scikit-learn estimator, booster …), the
+        source: a live object (torch module, transformers model, JAX function, scikit-learn estimator, booster …), the
             path of a file or folder, or `net.py:Net`; the last two are converted in a process of their own.
         example_inputs: one call of the model: a tuple for positional arguments, a dict for keywords, else the only one.
         other_inputs: further calls. Axes whose sizes differ from the first are dynamic; all are checked.

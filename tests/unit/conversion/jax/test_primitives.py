@@ -476,3 +476,25 @@ FLOWS: dict[str, tuple[Function, Any]] = {
 @pytest.mark.parametrize("name", FLOWS)
 def test_control_flow(name: str) -> None:
     check(*FLOWS[name])
+
+
+EDGES_OF_TYPES: dict[str, tuple[Function, Any]] = {
+    "bytes": (
+        lambda x: (x + 200, x * 3, x - 1, x // 7, x % 5, x >> 1, ~x, jnp.maximum(x, 9)),
+        np.arange(0, 255, 17, dtype=np.uint8),
+    ),
+    "int16": (
+        lambda x: (x + 200, x * 300, x // 7, x % 5, x >> 1, jnp.abs(x), -x),
+        np.arange(-30000, 30000, 7001, dtype=np.int16),
+    ),
+    "rows that are not there": (
+        lambda x: (x.sum(0), x.max(1), lax.scan(lambda c, r: (c + r, c * r), jnp.zeros(4), x)),
+        np.zeros((0, 4), np.float32),
+    ),
+    "NaN in windows": (WINDOWS["max"], np.where(IMAGE > 0.98, NAN, IMAGE).astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", EDGES_OF_TYPES)
+def test_edges_of_types(name: str) -> None:
+    check(*EDGES_OF_TYPES[name])
