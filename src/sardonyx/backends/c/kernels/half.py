@@ -16,10 +16,18 @@ same bits in any task, wherever its row lies.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from sardonyx.backends.c.kernels.conv import ConvSpec, conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed, product
-from sardonyx.backends.c.kernels.half_tile import LARGEST, ROWS, half_call, half_tile_functions
+from sardonyx.backends.c.kernels.half_tile import (
+    LARGEST,
+    ROWS,
+    RUN,
+    SHORT,
+    half_call,
+    half_tile_functions,
+)
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import (
@@ -47,13 +55,13 @@ def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
     """C text of a product as a static function, as `gemm.gemm`; B is packed by `halves.pack_halves`."""
     assert isinstance(spec.b, Packed)
     assert spec.a.dtype == spec.b.dtype == "f32"
-    return product(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _LOOPS)
+    return product(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _MULTIPLYING)
 
 
 def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     """C text of a convolution, as `conv.conv`; the weights are packed by `halves.pack_half_filters`."""
     assert spec.a == spec.b == "f32"
-    return conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _LOOPS)
+    return conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _CONVOLVING)
 
 
 def _blocks(nest: Nest) -> Blocks:
@@ -66,7 +74,7 @@ def _blocks(nest: Nest) -> Blocks:
     return replace(usual, panels=panels, tiles=strips)
 
 
-def _functions(nest: Nest) -> str:
+def _functions(nest: Nest, products: int) -> str:
     name, blocks = nest.family.name, _blocks(nest)
     counts = row_counts(nest.height, ROWS)
     pitch = blocks.panels * COLUMNS
@@ -96,7 +104,7 @@ for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
 """
     return f"""\
 {SUPPORT}
-{half_tile_functions(name, counts)}
+{half_tile_functions(name, counts, products)}
 struct {name}_job {{
     const struct env *env;
     const void *a, *b;
@@ -181,4 +189,5 @@ else
 """
 
 
-_LOOPS = Loops(_functions, _launch)
+_MULTIPLYING = Loops(partial(_functions, products=RUN), _launch)
+_CONVOLVING = Loops(partial(_functions, products=SHORT), _launch)
