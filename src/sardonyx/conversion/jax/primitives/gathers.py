@@ -9,14 +9,13 @@ import onnx_ir as ir
 
 from sardonyx.conversion.jax.graph import Dim, Graph, dtype_of, is_known
 from sardonyx.conversion.jax.primitives.indices import (
+    Windows,
     all_of,
-    along,
     column,
     counted,
     fills,
     grid,
     inside,
-    lifted,
     same_size,
     within,
 )
@@ -122,40 +121,18 @@ def _simple(site: Site, x: ir.Value, starts: dict[int, ir.Value]) -> ir.Value | 
 def _general(site: Site, x: ir.Value, starts: dict[int, ir.Value]) -> ir.Value:
     graph, numbers = site.graph, site.params["dimension_numbers"]
     shape, slices = site.ins[0].shape, site.params["slice_sizes"]
-    batch = tuple(site.ins[1].shape[:-1])
-    collapsed = {int(axis) for axis in numbers.collapsed_slice_dims}
-    paired = dict(
-        zip(
-            map(int, numbers.operand_batching_dims),
-            map(int, numbers.start_indices_batching_dims),
-            strict=True,
-        )
-    )
-    window = [axis for axis in range(len(shape)) if axis not in collapsed and axis not in paired]
-    whole = [a for a in window if a not in starts and same_size(shape[a], slices[a])]
-    indexed = [axis for axis in range(len(shape)) if axis not in whole]
-    parts = [axis for axis in window if axis not in whole]
-    dims = (*batch, *(slices[axis] for axis in parts))
-    places = []
-    for axis in indexed:
-        terms = []
-        if axis in starts:
-            terms.append(lifted(graph, graph.cast(starts[axis], np.int64), len(batch), len(dims)))
-        if axis in paired:
-            terms.append(along(graph, counted(graph, shape[axis]), paired[axis], len(dims)))
-        if axis in parts and not same_size(slices[axis], 1):
-            own = len(batch) + parts.index(axis)
-            terms.append(along(graph, counted(graph, slices[axis]), own, len(dims)))
-        if not terms:
-            terms.append(graph.constant(0, np.int64))
-        places.append(terms[0] if len(terms) == 1 else graph.op("Add", *terms))
-    x = move_axes(graph, x, (*indexed, *whole))
-    made = graph.op("GatherND", x, grid(graph, places, dims)) if indexed else x
+    pairs = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
+    paired = {int(axis): int(place) for axis, place in pairs}
+    gone = {*map(int, numbers.collapsed_slice_dims), *paired}
+    sizes = {axis: slices[axis] for axis in range(len(shape)) if axis not in gone}
+    windows = Windows(shape, sizes, tuple(starts), paired, tuple(site.ins[1].shape[:-1]))
+    x = move_axes(graph, x, (*windows.indexed, *windows.whole))
+    made = graph.op("GatherND", x, grid(graph, windows.places(graph, starts), windows.dims))
     # Now [batch…, parts…, whole…]; windows go where offset_dims has them.
-    now = {axis: len(batch) + place for place, axis in enumerate((*parts, *whole))}
-    offsets = sorted(int(place) for place in numbers.offset_dims)
-    singles = iter(range(len(batch)))
-    targets = dict(zip(offsets, window, strict=True))
+    batch = len(windows.batch)
+    now = {axis: batch + i for i, axis in enumerate((*windows.parts, *windows.whole))}
+    singles = iter(range(batch))
+    targets = dict(zip(sorted(map(int, numbers.offset_dims)), sizes, strict=True))
     order = [
         now[targets[place]] if place in targets else next(singles)
         for place in range(len(site.outs[0].shape))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnx_ir as ir
 from sardonyx.conversion.jax.graph import Dim, Graph, dtype_of, is_known
 
 __all__ = [
+    "Windows",
     "all_of",
     "along",
     "column",
@@ -95,3 +97,62 @@ def lifted(graph: Graph, start: ir.Value, rank: int, wanted: int) -> ir.Value:
     if rank == wanted:
         return start
     return graph.op("Unsqueeze", start, graph.constant(list(range(rank, wanted)), np.int64))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of an operand, one for every index.
+
+    Attributes:
+        shape: of the operand.
+        sizes: of a window, by the axes that it keeps; along all others it is one place.
+        mapped: the axes that indices have a start for.
+        paired: axes that go along with one of the indices' own.
+        batch: how many windows there are.
+    """
+
+    shape: tuple[Dim, ...]
+    sizes: Mapping[int, Dim]
+    mapped: tuple[int, ...]
+    paired: Mapping[int, int]
+    batch: tuple[Dim, ...]
+
+    @property
+    def whole(self) -> list[int]:
+        """Axes that are taken as they are."""
+        return [
+            axis
+            for axis, size in self.sizes.items()
+            if axis not in self.mapped and same_size(self.shape[axis], size)
+        ]
+
+    @property
+    def parts(self) -> list[int]:
+        return [axis for axis in self.sizes if axis not in self.whole]
+
+    @property
+    def indexed(self) -> list[int]:
+        return [axis for axis in range(len(self.shape)) if axis not in self.whole]
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """Of the grid of places."""
+        return (*self.batch, *(self.sizes[axis] for axis in self.parts))
+
+    def places(self, graph: Graph, starts: Mapping[int, ir.Value]) -> list[ir.Value]:
+        """For every indexed axis, where the grid's places are along it."""
+        rank, found = len(self.dims), []
+        for axis in self.indexed:
+            terms = []
+            if axis in starts:
+                start = graph.cast(starts[axis], np.int64)
+                terms.append(lifted(graph, start, len(self.batch), rank))
+            if axis in self.paired:
+                row = counted(graph, self.shape[axis])
+                terms.append(along(graph, row, self.paired[axis], rank))
+            if axis in self.parts and not same_size(self.sizes[axis], 1):
+                own = len(self.batch) + self.parts.index(axis)
+                terms.append(along(graph, counted(graph, self.sizes[axis]), own, rank))
+            first = terms[0] if terms else graph.constant(0, np.int64)
+            found.append(first if len(terms) < 2 else graph.op("Add", *terms))
+        return found

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from sardonyx.conversion.jax.graph import dtype_of
 from sardonyx.conversion.jax.primitives.indices import (
+    Windows,
     all_of,
     along,
     column,
@@ -60,80 +61,61 @@ def _replaces(jaxpr: Any) -> bool:
 def _scatter(site: Site, x: ir.Value, indices: ir.Value, updates: ir.Value, kind: str) -> ir.Value:
     graph, numbers = site.graph, site.params["dimension_numbers"]
     shape, given = site.ins[0].shape, site.ins[2].shape
-    paired = dict(
-        zip(
-            map(int, numbers.operand_batching_dims),
-            map(int, numbers.scatter_indices_batching_dims),
-            strict=True,
-        )
-    )
-    inserted = {int(axis) for axis in numbers.inserted_window_dims}
-    mapped = [int(axis) for axis in numbers.scatter_dims_to_operand_dims]
-    window = [axis for axis in range(len(shape)) if axis not in inserted and axis not in paired]
-    placed = dict(zip(window, sorted(map(int, numbers.update_window_dims)), strict=True))
-    sizes = {axis: given[placed[axis]] for axis in window}
-    whole = [a for a in window if a not in mapped and same_size(shape[a], sizes[a])]
-    parts = [axis for axis in window if axis not in whole]
-    indexed = [axis for axis in range(len(shape)) if axis not in whole]
+    pairs = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
+    paired = {int(axis): int(place) for axis, place in pairs}
+    gone = {*map(int, numbers.inserted_window_dims), *paired}
+    kept = [axis for axis in range(len(shape)) if axis not in gone]
+    placed = dict(zip(kept, sorted(map(int, numbers.update_window_dims)), strict=True))
     singles = [place for place in range(len(given)) if place not in placed.values()]
-    dims = (*(given[place] for place in singles), *(sizes[axis] for axis in parts))
-    fill = fills(site.params["mode"])
-    indices = graph.cast(indices, np.int64)
-    places: list[ir.Value] = []
-    truths: list[ir.Value] = []
-    for axis in indexed:
-        terms = []
-        if axis in mapped:
-            start = column(graph, indices, mapped.index(axis), len(mapped), len(site.ins[1].shape))
-            most = shape[axis] - sizes.get(axis, 1)
-            if fill:
-                truths.append(inside(graph, start, most))
-            start = within(graph, start, most)
-            terms.append(lifted(graph, start, len(singles), len(dims)))
-        if axis in paired:
-            terms.append(along(graph, counted(graph, shape[axis]), paired[axis], len(dims)))
-        if axis in parts and not same_size(sizes[axis], 1):
-            own = len(singles) + parts.index(axis)
-            terms.append(along(graph, counted(graph, sizes[axis]), own, len(dims)))
-        places.append(
-            graph.op("Add", *terms)
-            if len(terms) == 2
-            else (terms or [graph.constant(0, np.int64)])[0]
-        )
-    x = move_axes(graph, x, (*indexed, *whole))
-    order = (*singles, *(placed[axis] for axis in (*parts, *whole)))
-    updates = move_axes(graph, updates, order)
-    if not indexed:
-        indexed_rows = _whole(site, x, updates, kind, truths)
-        return move_axes(graph, indexed_rows, np.argsort((*indexed, *whole)).tolist())
-    spare = False
-    if truths:
-        truth = lifted(graph, all_of(graph, truths), len(singles), len(dims))
-        if kind == "none":  # what falls outside is written to a row of its own, and cut away
-            spare = True
-            row = graph.scalar_size(shape[indexed[0]])
-            places[0] = graph.op("Where", truth, places[0], row)
-            pads = [0] * (2 * len(shape))
-            pads[len(shape)] = 1
-            x = graph.op("Pad", x, graph.constant(pads, np.int64))
-        else:
-            neutral = graph.constant(_neutral(kind, dtype_of(x)), like=x)
-            updates = graph.op(
-                "Where", lifted(graph, truth, len(dims), len(given)), updates, neutral
-            )
-    made = graph.op("ScatterND", x, grid(graph, places, dims), updates, reduction=kind)
-    if spare:
-        made = slice_axes(graph, made, [0], [0], [shape[indexed[0]]])
-    return move_axes(graph, made, np.argsort((*indexed, *whole)).tolist())
+    windows = Windows(
+        shape,
+        {axis: given[place] for axis, place in placed.items()},
+        tuple(map(int, numbers.scatter_dims_to_operand_dims)),
+        paired,
+        tuple(given[place] for place in singles),
+    )
+    order = (*windows.indexed, *windows.whole)
+    x = move_axes(graph, x, order)
+    back = [placed[axis] for axis in (*windows.parts, *windows.whole)]
+    updates = move_axes(graph, updates, (*singles, *back))
+    if windows.indexed:
+        made = _written(site, x, indices, updates, windows, kind)
+    else:  # the updates cover everything
+        made = updates if kind == "none" else graph.op(kind.capitalize(), x, updates)
+    return move_axes(graph, made, np.argsort(order).tolist())
 
 
-def _whole(
-    site: Site, x: ir.Value, updates: ir.Value, kind: str, truths: list[ir.Value]
+def _written(
+    site: Site, x: ir.Value, indices: ir.Value, updates: ir.Value, windows: Windows, kind: str
 ) -> ir.Value:
-    """Nothing is indexed: the updates cover everything."""
-    if kind == "none":
-        return updates
-    return site.graph.op({"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}[kind], x, updates)
+    """[indexed…, whole…] with the updates [windows…, parts…, whole…] written into it."""
+    graph, rank = site.graph, len(site.ins[1].shape)
+    indices = graph.cast(indices, np.int64)
+    starts: dict[int, ir.Value] = {}
+    truths: list[ir.Value] = []
+    for place, axis in enumerate(windows.mapped):
+        start = column(graph, indices, place, len(windows.mapped), rank)
+        most = windows.shape[axis] - windows.sizes.get(axis, 1)
+        starts[axis] = within(graph, start, most)
+        if fills(site.params["mode"]):
+            truths.append(inside(graph, start, most))
+    places = windows.places(graph, starts)
+    if not truths:
+        return graph.op("ScatterND", x, grid(graph, places, windows.dims), updates, reduction=kind)
+    truth = lifted(graph, all_of(graph, truths), len(windows.batch), len(windows.dims))
+    if kind != "none":
+        neutral = graph.constant(_neutral(kind, dtype_of(x)), like=x)
+        kept = lifted(graph, truth, len(windows.dims), len(site.ins[2].shape))
+        updates = graph.op("Where", kept, updates, neutral)
+        return graph.op("ScatterND", x, grid(graph, places, windows.dims), updates, reduction=kind)
+    # What falls outside is written to a row of its own, which is cut away.
+    rows = windows.shape[windows.indexed[0]]
+    places[0] = graph.op("Where", truth, places[0], graph.scalar_size(rows))
+    pads = [0] * (2 * len(windows.shape))
+    pads[len(windows.shape)] = 1
+    x = graph.op("Pad", x, graph.constant(pads, np.int64))
+    made = graph.op("ScatterND", x, grid(graph, places, windows.dims), updates)
+    return slice_axes(graph, made, [0], [0], [rows])
 
 
 def _neutral(kind: str, dtype: np.dtype[Any]) -> Any:
