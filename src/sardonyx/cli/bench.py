@@ -17,7 +17,10 @@ __all__ = ["bench"]
 
 
 def bench(
-    model: Annotated[Path, typer.Argument(help="The .onnx file.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(help="The .onnx file, or a library of `build`.", show_default=False),
+    ],
     against: Annotated[
         str | None, typer.Option(help="An engine to take turns with, as onnxruntime.")
     ] = None,
@@ -66,7 +69,8 @@ def bench(
         sardonyx bench model.onnx --profile --top 20 --trace run.json
     """
     from sardonyx import api
-    from sardonyx.cli.console import compiling, parse_dims, print_json, progress_bar
+    from sardonyx.cli.console import compiling, parse_dims, progress_bar
+    from sardonyx.cli.libraries import bench_library, is_shared_library
     from sardonyx.cli.outputs import check_folder
     from sardonyx.comparison.bench import Schedule
     from sardonyx.errors import InputError
@@ -85,6 +89,15 @@ def bench(
         _show_profile(found, model.name, trace, top=top, as_json=json_output)
         return
     with progress_bar("timing") as (progress, task):
+        timed = Schedule(repeat=repeat, warmup=warmup)
+
+        def tell(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        if is_shared_library(model):
+            _check_library(against, engine, dim)
+            _report(bench_library(model, inputs, threads, timed, tell), as_json=json_output)
+            return
         result = api.bench(
             model,
             engine=engine,
@@ -92,14 +105,30 @@ def bench(
             inputs=inputs,
             seed=seed,
             dims=parse_dims(dim),
-            schedule=Schedule(repeat=repeat, warmup=warmup),
+            schedule=timed,
             threads=threads,
             precision=precision,
             tune=tune,
             progress=compiling(progress, "tuning" if tune else "compiling"),
-            tell=lambda done, total: progress.update(task, completed=done, total=total),
+            tell=tell,
         )
-    if json_output:
+    _report(result, as_json=json_output)
+
+
+def _check_library(against: str | None, engine: str, dim: list[str] | None) -> None:
+    from sardonyx.errors import InputError
+
+    if against is not None or engine != "sardonyx" or dim:
+        raise InputError(
+            "a library is timed alone, without --against, --engine and --dim.",
+            hint="Time the .onnx file against another engine.",
+        )
+
+
+def _report(result: Bench, *, as_json: bool) -> None:
+    from sardonyx.cli.console import print_json
+
+    if as_json:
         print_json(result.to_json())
     else:
         _show(result)

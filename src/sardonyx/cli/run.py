@@ -16,7 +16,10 @@ __all__ = ["run"]
 
 
 def run(
-    model: Annotated[Path, typer.Argument(help="The .onnx file.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(help="The .onnx file, or a library of `build`.", show_default=False),
+    ],
     inputs: Annotated[
         list[Path] | None,
         typer.Option(help="A .npy, .npz or .pb file, or a folder of them; may be repeated."),
@@ -49,15 +52,16 @@ def run(
     Examples:
         sardonyx run model.onnx --inputs image.npy --output answer.npz
         sardonyx run model.onnx --random 1 --dim batch=4 --deadline 10
+        sardonyx run out/libmodel.so --inputs image.npy
     """
     from sardonyx.cli.console import (
         compiling,
         parse_bytes,
         parse_dims,
-        print_json,
         progress_bar,
     )
-    from sardonyx.cli.outputs import check_folder, save_outputs, summarize
+    from sardonyx.cli.libraries import is_shared_library, run_library
+    from sardonyx.cli.outputs import check_folder
     from sardonyx.comparison.compare import explain_inputs
     from sardonyx.runtime.session import Session
 
@@ -65,6 +69,10 @@ def run(
     if output is not None:
         check_folder(output)
     dims = parse_dims(dim)
+    if is_shared_library(model):
+        named, note = run_library(model, inputs or [], threads)
+        _report(model, named, output, note, as_json=json_output)
+        return
     with progress_bar("opening") as (progress, _):
         session = Session(model, threads=threads, precision=precision, progress=compiling(progress))
     feeds = _feeds(session, inputs or [], random, dims)
@@ -72,13 +80,24 @@ def run(
     with progress_bar("running"), explain_inputs(session.model, given, feeds):
         answers = session.run(None, feeds, timeout=deadline, byte_budget=budget)
     named = dict(zip([port.name for port in session.outputs], answers, strict=True))
+    _report(model, named, output, as_json=json_output)
+
+
+def _report(
+    model: Path, named: dict[str, Value], output: Path | None, note: str = "", *, as_json: bool
+) -> None:
+    from sardonyx.cli.console import print_json, stdout, text
+    from sardonyx.cli.outputs import save_outputs, summarize
+
     if output is not None:
         save_outputs(output, named)
     rows = [row for name, value in named.items() for row in summarize(name, value)]
-    if json_output:
-        print_json({"model": str(model), "outputs": rows})
-    else:
-        _show(rows, output)
+    if as_json:
+        print_json({"model": str(model), "outputs": rows, **({"note": note} if note else {})})
+        return
+    _show(rows, output)
+    if note:
+        stdout().print(text(note, "dim"))
 
 
 def _feeds(session: Any, paths: list[Path], seed: int, dims: dict[str, int]) -> dict[str, Value]:

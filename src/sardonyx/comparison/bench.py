@@ -26,7 +26,7 @@ from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 from sardonyx.runtime.chosen import Precision
 
-__all__ = ["Bench", "Ratio", "Schedule", "Timing", "bench"]
+__all__ = ["Bench", "Ratio", "Schedule", "Timing", "bench", "bench_call"]
 
 Progress = Callable[[int, int], None]
 
@@ -201,6 +201,23 @@ def bench(
         ratio=None if against is None else _ratio(*timings),
         machine=dict(machine or {}),
     )
+
+
+def bench_call(
+    run: Run,
+    feeds: Mapping[str, Value],
+    *,
+    name: str,
+    engine: str,
+    schedule: Schedule | None = None,
+    machine: Mapping[str, str] | None = None,
+    tell: Progress = lambda done, total: None,
+) -> Bench:
+    """Time what is no engine of ours: anything that takes feeds."""
+    plan = schedule if schedule is not None else Schedule()
+    (rounds,) = _time_in_turns([run], feeds, plan, tell)
+    timing = Timing(engine, tuple(rounds))
+    return Bench(name, describe_feeds(feeds), plan, (timing,), None, dict(machine or {}))
 
 
 def _time_in_turns(

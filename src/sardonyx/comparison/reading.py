@@ -25,7 +25,7 @@ from sardonyx.comparison.inputs import input_ports
 from sardonyx.errors import InputError
 from sardonyx.runtime.ports import Port
 
-__all__ = ["read_inputs"]
+__all__ = ["read_for_ports", "read_inputs"]
 
 _KINDS = (".npy", ".npz", ".pb")
 _POSITION = re.compile(r"(?:input|arr)_(\d+)")
@@ -37,7 +37,11 @@ def read_inputs(path: Path, model: ir.Model) -> dict[str, Value]:
     Raises:
         InputError: there is nothing there, it cannot be read, or it fits no input.
     """
-    ports = [port for _, port in input_ports(model)]
+    return read_for_ports(path, [port for _, port in input_ports(model)])
+
+
+def read_for_ports(path: Path, ports: list[Port]) -> dict[str, Value]:
+    """The same for whatever has these inputs."""
     if path.is_dir():
         # Beside its inputs, an official data set holds the expected outputs.
         files = sorted(

@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,18 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from sardonyx.deploy.manifest import changed_files, read_self_test
+from sardonyx.deploy.self_test import SelfTest, differing
+from sardonyx.deploy.tag import TAG
 from sardonyx.errors import BuildError, InputError, RunError, SardonyxError
 from sardonyx.runtime.addresses import address_of
 from sardonyx.runtime.ports import Port, check_feeds
 
-__all__ = ["TAG", "Artifact", "is_artifact"]
+__all__ = ["Artifact"]
 
 Array = npt.NDArray[Any]
 
-TAG = "sardonyx_artifact"  # the name that every shared artifact shows beside its own: where its prefix stands
 _ALIGNMENT = 64
-_SUFFIXES = (".so", ".dylib", ".dll")
 
 
 class _Error(ctypes.Structure):
@@ -63,11 +65,6 @@ class _Options(ctypes.Structure):
         ("weights_bytes", ctypes.c_int64),
         ("threads", ctypes.c_int32),
     )
-
-
-def is_artifact(path: Path) -> bool:
-    """Whether a file is one by its name: a shared library."""
-    return path.suffix in _SUFFIXES
 
 
 class Artifact:
@@ -125,6 +122,26 @@ class Artifact:
             self._call("run", self._context, dims, _buffers(arrays), _buffers(results))
         named = {port.name: array for port, array in zip(self.outputs, results, strict=True)}
         return results if output_names is None else [named[name] for name in output_names]
+
+    @cached_property
+    def question(self) -> SelfTest | None:
+        """The self-test that was built with it, where it still lies beside it."""
+        return read_self_test(self.path, self.name)
+
+    def self_test(self) -> list[str]:
+        """What is not as it was built: files of other bytes, outputs of other answers; nothing is good."""
+        if self.question is None:
+            raise InputError(
+                f"{self.name}.json and {self.name}.selftest do not lie beside it",
+                where=f"artifact {self.path.name!r}",
+                hint="Keep the files of a build together, or feed inputs of your own.",
+            )
+        changed = changed_files(self.path, self.name)
+        if changed:
+            return changed
+        names = [port.name for port in self.inputs]
+        answers = self.run(None, dict(zip(names, self.question.inputs, strict=True)))
+        return [self.outputs[number].name for number in differing(self.question, answers)]
 
     def bind(self, shapes: Sequence[Sequence[int]]) -> ctypes.Array[ctypes.c_int64]:
         """The dynamic dimensions that inputs of these shapes have."""

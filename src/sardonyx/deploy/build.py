@@ -9,11 +9,10 @@ bytes, wherever and by whomever they are built.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -24,15 +23,16 @@ from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.cpu import Cpu
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.toolchain import compile_object
-from sardonyx.deploy.artifact import TAG
 from sardonyx.deploy.blueprint import Blueprint, draw
 from sardonyx.deploy.c_project import write_c_project
 from sardonyx.deploy.embedding import write_data_unit
 from sardonyx.deploy.linking import link_archive, link_program, link_shared, shared_name
+from sardonyx.deploy.manifest import describe_artifact, model_file
 from sardonyx.deploy.names import c_identifier
 from sardonyx.deploy.program import write_program
 from sardonyx.deploy.self_test import SelfTest, make_self_test
 from sardonyx.deploy.sources import ArtifactSources, inline_headers, write_sources
+from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget, find_target
 from sardonyx.errors import BuildError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
@@ -126,12 +126,13 @@ def build_artifact(
     """
     target = find_target(request.target, request.emit)
     cpu = target.cpu(request.cpu)
-    name = c_identifier(request.name or _stem(source))
+    file = model_file(source)
+    name = c_identifier(request.name or ("model" if file is None else file.stem))
     with _folder(out) as folder:
         model, blueprint = _plan(source, request, cpu, name, limits)
         made = _Making(blueprint, make_self_test(model, blueprint), request, target, cpu, folder)
         files = []
-        for path in made.files(progress):
+        for path in made.all_files(source, model, progress):
             final = out / path.relative_to(folder)
             final.parent.mkdir(exist_ok=True)
             path.replace(final)
@@ -140,14 +141,6 @@ def build_artifact(
     inside = 0 if request.emit == "c" or request.weights == "beside" else weights
     inside += 0 if made.test is None or request.emit != "exe" else made.test.size
     return Built(name, tuple(files), files[0][1] - inside, weights)
-
-
-def _stem(source: Source) -> str:
-    """The name of the model's file, where it comes from one."""
-    if isinstance(source, str | os.PathLike):
-        with suppress(OSError, ValueError):  # a model as text is too long for a path
-            return Path(source).stem if Path(source).is_file() else "model"
-    return "model"
 
 
 @contextmanager
@@ -204,6 +197,10 @@ def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
             )
 
 
+def _put(file: IO[bytes], text: str) -> None:
+    file.write(text.encode())
+
+
 @dataclass(frozen=True)
 class _Making:
     """Writing the files of one artifact into a folder."""
@@ -223,9 +220,22 @@ class _Making:
     def embedded(self) -> bool:
         return self.request.weights == "embedded"
 
-    def files(self, progress: Callable[[int, int], None] | None) -> list[Path]:
-        """The files of the artifact; the main one first."""
+    def all_files(
+        self, source: Source, model: ir.Model, progress: Callable[[int, int], None] | None
+    ) -> list[Path]:
+        """What is delivered; the main file first, the manifest last."""
         self._check()
+        files = self._files(progress)
+        if self.test is not None and self.request.emit != "exe":
+            files.append(self._write("selftest", self.test.write))
+        options = {**asdict(self.request), "dims": dict(self.request.dims)}
+        text = describe_artifact(
+            self.blueprint, self.test, self.target, self.cpu, options, (source, model), files
+        )
+        return [*files, self._write("json", lambda file: _put(file, text))]
+
+    def _files(self, progress: Callable[[int, int], None] | None) -> list[Path]:
+        """All but what describes them."""
         threads = self.target.threads and self.request.threads
         sources = write_sources(
             self.blueprint, embedded=self.embedded, threads=threads, hosted=self.target.hosted

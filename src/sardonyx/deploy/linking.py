@@ -16,8 +16,8 @@ from sardonyx.backends.c.toolchain import (
     packaged_zig,
     run_tool,
 )
-from sardonyx.deploy.artifact import TAG
 from sardonyx.deploy.interface import SUPPORT
+from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget
 
 __all__ = ["link_archive", "link_program", "link_shared", "shared_name"]

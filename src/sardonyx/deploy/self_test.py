@@ -22,7 +22,7 @@ from sardonyx.errors import SardonyxError
 from sardonyx.plan.memory import ALIGNMENT
 from sardonyx.runtime.session import Session
 
-__all__ = ["SelfTest", "checksum", "make_self_test"]
+__all__ = ["SelfTest", "checksum", "differing", "make_self_test"]
 
 Array = npt.NDArray[Any]
 
