@@ -6,7 +6,8 @@ weights     packed[groups][OC/NR][taps · IC/groups / 4][NR] of quads     packin
 wide    a multiple of 4 channels: a tap is a run of quads, read where it lies; in the padding the pointer is at a
         row of the byte that stands for 0. Where the sign of bytes must be turned, they are copied for that, once for
         all filters
-narrow  any other number: the bytes of all taps are copied to the stack, end to end, and cut into quads there
+narrow  any other number: the bytes of all taps are copied to the stack, end to end, and cut into quads there. Taps of a row
+        of the kernel lie side by side in the image, and are copied at once
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def _narrow(
     spec: ConvSpec, family: TileFamily, epilogue: str, padding: int, flipped: bool, depth: int
 ) -> Nest:
     window, channels = spec.window, spec.channels // spec.groups
-    axes, taps = list(range(len(window.kernel))), prod(window.kernel)
+    taps = prod(window.kernel)
     count = taps * channels
     quads = -(-count // 4)
     nest = replace(base_nest(spec, family, epilogue), segments=1, depth=quads, most=depth)
@@ -128,16 +129,45 @@ def _narrow(
 {corner(spec, "uint8_t")}
     uint8_t *to = (uint8_t *)copied[r];
     rows[0][r] = copied[r] + k0;
-    for (int64_t s = 0; s < {taps}; s++) {{
-        {position(family.name, axes)}
-        if ({inside(axes)})
-            __builtin_memcpy(to + s * {channels}, image + {offset(axes)} * {spec.channels}, {channels});
-        else
-            __builtin_memset(to + s * {channels}, {padding}, {channels});
-    }}
+{_copied_taps(spec, family.name, padding)}
     __builtin_memset(to + {count}, 0, {quads * 4 - count});
     {turn}
 }}
 """
     buffer = f"int32_t copied[{family.tile.rows}][{quads}];\n"
     return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
+
+
+def _copied_taps(spec: ConvSpec, name: str, padding: int) -> str:
+    """C text: the bytes of all taps end to end at `to`; those of a whole row of the kernel at once, where they lie so."""
+    window, channels = spec.window, spec.channels // spec.groups
+    axes, taps, across = list(range(len(window.kernel))), prod(window.kernel), window.kernel[-1]
+    last = axes[-1]
+
+    def tap(at: str) -> str:
+        return f"""\
+if ({inside(axes)})
+    __builtin_memcpy(to + ({at}) * {channels}, image + {offset(axes)} * {spec.channels}, {channels});
+else
+    __builtin_memset(to + ({at}) * {channels}, {padding}, {channels});"""
+
+    if last == 0 or spec.groups > 1 or window.dilations[-1] != 1:
+        return f"""\
+for (int64_t s = 0; s < {taps}; s++) {{
+    {position(name, axes)}
+    {tap("s")}
+}}"""
+    outer = axes[:-1]
+    return f"""\
+for (int64_t s = 0; s < {taps}; s += {across}) {{
+    {position(name, outer)}
+    if ({inside(outer)} & (p{last} >= 0) & (p{last} + {across} <= size{last})) {{
+        const int64_t i{last} = p{last};
+        __builtin_memcpy(to + s * {channels}, image + {offset(axes)} * {channels}, {across * channels});
+    }} else {{
+        for (int64_t t = 0; t < {across}; t++) {{
+            const int64_t i{last} = p{last} + t;
+            {tap("s + t")}
+        }}
+    }}
+}}"""
