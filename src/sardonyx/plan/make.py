@@ -27,6 +27,7 @@ from sardonyx.plan.aliases import name_sizes
 from sardonyx.plan.assemble import assemble
 from sardonyx.plan.attend import write_attention
 from sardonyx.plan.attention import find_attentions
+from sardonyx.plan.coded import write_coded_product
 from sardonyx.plan.contract import write_matrix_product
 from sardonyx.plan.convolve import write_convolution, write_transposed
 from sardonyx.plan.flatten import flatten
@@ -207,6 +208,10 @@ def _write_one(
     """A kernel of the backend where it has one that suits, else plain loops."""
     if target is not None and group.attention is not None:
         return write_attention(Writer(graph, stored, orders), group, group.attention, target)
+    if target is not None and isinstance(group.root.lowering, Product):
+        coded = write_coded_product(Writer(graph, stored, orders), group, target)
+        if coded is not None:
+            return coded
     write = {
         Product: write_matrix_product,
         Convolution: write_convolution,

@@ -26,6 +26,7 @@ __all__ = [
     "AttentionKernel",
     "BindStep",
     "Choice",
+    "CodedWeights",
     "Constant",
     "ConvolutionKernel",
     "Count",
@@ -166,6 +167,29 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class CodedWeights:
+    """Weights of a product as integers, which the kernel itself multiplies with their scales.
+
+    Attributes:
+        block: values of K whose digits have one exponent; K is filled up to whole ones.
+        shared: so many of these blocks share a scale.
+        zero: the zero point of all; `zeros` is the buffer of theirs where they differ.
+        digits: of 8 bits, that a number of the other operand is cut into.
+        scales: the buffer of the scales.
+        scratch: for the digits.
+    """
+
+    bits: int
+    block: int
+    shared: int
+    zero: int
+    digits: int
+    scales: int
+    zeros: int | None
+    scratch: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProductKernel:
     """Batched matrix products, by a kernel of the backend.
 
@@ -178,6 +202,7 @@ class ProductKernel:
         epilogue: what happens to a row of sums: over the symbols BATCH, ROW, COLUMN and COUNT, and
             the array SUMS. Its buffers and symbols are those of the whole kernel.
         start: the buffer of what sums of integers begin with, column by column; None where that is 0.
+        coded: what the packed operand is where it is not a matrix of `dtype`.
     """
 
     batch: Size
@@ -192,6 +217,7 @@ class ProductKernel:
     dtype: Dtype
     epilogue: Kernel
     start: int | None = None
+    coded: CodedWeights | None = None
 
     @property
     def symbols(self) -> tuple[str, ...]:

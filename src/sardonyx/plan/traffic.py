@@ -8,6 +8,7 @@ from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
 from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS
 from sardonyx.plan.choice import HALF_WEIGHTS
+from sardonyx.plan.coded import coded_bytes
 from sardonyx.plan.halves import HALF_ARITHMETIC, half_bytes
 from sardonyx.plan.plan import (
     BYTES,
@@ -80,6 +81,8 @@ def _touched(kernel: KernelSource) -> frozenset[int]:
     if isinstance(kernel, ProductKernel):
         found |= {kernel.a.buffer, kernel.packed}
         found |= set() if kernel.b is None else {kernel.b.buffer}
+        if kernel.coded is not None:
+            found |= {kernel.coded.scales, kernel.coded.scratch}
     elif isinstance(kernel, ConvolutionKernel):
         found |= {kernel.input, kernel.weights}
     elif isinstance(kernel, AttentionKernel):
@@ -95,6 +98,8 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         return described.bytes
     elements: Size | None = None
     if isinstance(kernel, ProductKernel) and number == kernel.packed:
+        if kernel.coded is not None:
+            return coded_bytes(kernel)
         if kernel.choice.variant in AMX_PARTS:
             return _tiles(kernel.choice.variant, kernel.columns, kernel.inner)
         elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner

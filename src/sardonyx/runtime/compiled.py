@@ -13,9 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.backends import reference
-from sardonyx.backends.c.contractions import pack_constant, target_of
+from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.emit import emit, emit_candidates
 from sardonyx.backends.c.kernels.isa import isa_of
+from sardonyx.backends.c.packings import pack_constant
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.model.opset import normal_domain

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sardonyx.backends.c.contractions import pack_constant
+from sardonyx.backends.c.packings import pack_constant
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.choice import WORTH, expected_sizes
 from sardonyx.plan.make import Planned

@@ -9,9 +9,9 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
-from sardonyx.backends.c.contractions import pack_constant
 from sardonyx.backends.c.cpu import Cpu
 from sardonyx.backends.c.kernels.isa import NEON, isa_of
+from sardonyx.backends.c.packings import pack_constant
 from sardonyx.backends.c.variants import target_of
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.choice import choose

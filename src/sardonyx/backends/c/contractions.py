@@ -7,145 +7,39 @@ int32_t k(run, p, n)                                         calls it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from sardonyx.backends.c.kernels.amx import PAIRS, amx
-from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
+from sardonyx.backends.c.kernels.amx_conv import amx_conv
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
+from sardonyx.backends.c.kernels.digits import DigitSpec, digit_product
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
 from sardonyx.backends.c.kernels.half_winograd import half_winograd
-from sardonyx.backends.c.kernels.halves import pack_half_filters, pack_half_points, pack_halves
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
-from sardonyx.backends.c.kernels.isa import Isa, Tile
-from sardonyx.backends.c.kernels.packing import (
-    pack_b,
-    pack_conv,
-    pack_conv_quads,
-    pack_depthwise,
-    pack_depthwise_quads,
-    quads,
-    signed_bytes,
-)
-from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
-from sardonyx.backends.c.kernels.points import pack_winograd
+from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
-from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.choice import HALF_WEIGHTS
+from sardonyx.plan.coded import FEW_ROWS
 from sardonyx.plan.halves import HALF_ARITHMETIC
 from sardonyx.plan.integers import is_whole_quads
 from sardonyx.plan.plan import (
     BATCH,
+    CodedWeights,
     ConvolutionKernel,
     KernelSource,
     Matrix,
-    Packing,
     ProductKernel,
 )
 from sardonyx.sizes import Size
 
-__all__ = ["extent", "namer", "pack_constant", "render_contraction", "target_of", "variant_of"]
-
-
-def pack_constant(array: npt.NDArray[np.generic], packing: Packing) -> npt.NDArray[np.generic]:
-    """A constant in the form that its kernel reads."""
-    if packing.widened is not None:
-        array = array.astype(NUMPY_TYPES[packing.widened])
-    if packing.name in ("panels", "panels-bf16", "panels-f16", "tiles", "quads", "quad-sums"):
-        return _pack_matrix(_matrix(array, packing.numbers), packing)
-    if packing.name == "filters":
-        groups, panel = packing.numbers
-        return pack_conv(array, groups, Tile(1, panel))
-    if packing.name == "filters-f16":
-        return pack_half_filters(array, packing.numbers[0])
-    if packing.name == "winograd-f16":
-        return pack_half_points(array)
-    if packing.name == "filter-quads":
-        groups, panel, zero = packing.numbers
-        return pack_conv_quads(signed_bytes(array, zero), groups, Tile(1, panel))
-    if packing.name == "depthwise-bytes":
-        return pack_depthwise(signed_bytes(array, packing.numbers[0]))
-    if packing.name == "depthwise-quads":
-        return pack_depthwise_quads(signed_bytes(array, packing.numbers[0]))
-    if packing.name == "filter-sums":
-        moved = signed_bytes(array, packing.numbers[0])
-        return _sums_of(moved.reshape(len(moved), -1).T, packing.numbers[1:])
-    if packing.name == "winograd":
-        return pack_winograd(array, Tile(1, *packing.numbers))
-    if packing.name == "tile-filters":
-        return pack_tile_filters(array.astype(np.float32, copy=False), *packing.numbers)
-    if packing.name == "depthwise":
-        return pack_depthwise(array)
-    groups, panel = packing.numbers[:2]
-    turned = _turned(array, groups, packing.numbers[2:])
-    if packing.name == "filters-transposed":
-        return pack_conv(turned, groups, Tile(1, panel))
-    assert packing.name == "depthwise-transposed"
-    return pack_depthwise(turned)
-
-
-def _pack_matrix(matrix: npt.NDArray[Any], packing: Packing) -> npt.NDArray[np.generic]:
-    """The operand of a product."""
-    number = packing.numbers[5]
-    if packing.name.startswith("quad"):
-        return _bytes(packing.name, matrix, packing.numbers[6:], number)
-    if packing.name == "tiles":
-        return pack_tiles(matrix, number)
-    if packing.name == "panels-f16":
-        return pack_halves(matrix)
-    if packing.name == "panels-bf16":
-        matrix = split_planes(matrix, 1)[0]
-    return pack_b(matrix, Tile(1, number))
-
-
-def _matrix(array: npt.NDArray[Any], numbers: Sequence[int]) -> npt.NDArray[Any]:
-    """The operand of a product in a constant, which may lie in any order there."""
-    offset, by_k, by_n, inner, columns = numbers[:5]
-    flat = np.ascontiguousarray(array).reshape(-1)[offset:]
-    strides = (by_k * flat.itemsize, by_n * flat.itemsize)
-    return np.lib.stride_tricks.as_strided(flat, (inner, columns), strides, writeable=False)
-
-
-def _bytes(
-    name: str, matrix: npt.NDArray[np.generic], numbers: Sequence[int], panel: int
-) -> npt.NDArray[np.generic]:
-    """Weights of an integer product less their zero point, in quads; or the sums of their columns, times a factor."""
-    moved = signed_bytes(matrix, numbers[0])
-    if name == "quad-sums":
-        return _sums_of(moved, numbers[1:])
-    return pack_b(quads(moved), Tile(1, panel))
-
-
-def _sums_of(matrix: npt.NDArray[np.int8], numbers: Sequence[int]) -> npt.NDArray[np.generic]:
-    """The sums of the columns, times a factor, plus an offset; with so many numbers behind them that a panel may be read."""
-    factor, offset, beyond = numbers
-    sums = np.sum(matrix, axis=0, dtype=np.int32) * np.int32(factor) + np.int32(offset)
-    return np.pad(sums, (0, beyond))
-
-
-def _turned(
-    array: npt.NDArray[np.generic], groups: int, numbers: Sequence[int]
-) -> npt.NDArray[np.generic]:
-    """W[IC, OC/groups, kernel…] as the weights [OC, IC/groups, taps…] of one phase: rank, then taps of each axis."""
-    inner, outer = array.shape[:2]
-    split = array.reshape(groups, inner // groups, outer, *array.shape[2:])
-    turned = np.swapaxes(split, 1, 2).reshape(groups * outer, inner // groups, *array.shape[2:])
-    at = 1
-    for axis in range(numbers[0]):
-        count = numbers[at]
-        turned = turned.take(numbers[at + 1 : at + 1 + count], axis=2 + axis)
-        at += 1 + count
-    return turned
+__all__ = ["extent", "namer", "render_contraction", "target_of", "variant_of"]
 
 
 def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
@@ -155,6 +49,7 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
         text = _product(kernel, isa)
         buffers = (kernel.a.buffer, kernel.packed if kernel.b is None else kernel.b.buffer)
         scratch = "0" if kernel.b is None else f"p[{kernel.packed}]"
+        scratch = scratch if kernel.coded is None else f"p[{kernel.coded.scratch}]"
     else:
         text = _convolution(kernel, isa)
         buffers, scratch = (kernel.input, kernel.weights), "0"
@@ -197,6 +92,8 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
 
     if kernel.dtype == "i32":
         return _integer_product(kernel, isa)
+    if kernel.coded is not None:
+        return _coded_product(kernel, kernel.coded, isa)
     weights = "bf16" if kernel.choice.variant in HALF_WEIGHTS else kernel.a.dtype
     spec = GemmSpec(
         m=extent(kernel.rows, name_of),
@@ -212,6 +109,28 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         return half_product("contract", spec, "store_row", isa)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
     return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
+
+
+def _coded_product(kernel: ProductKernel, coded: CodedWeights, isa: Isa) -> str:
+    name_of = namer(kernel.symbols)
+    assert isinstance(kernel.inner, int)
+    assert isinstance(kernel.columns, int)
+    spec = DigitSpec(
+        extent(kernel.rows, name_of),
+        kernel.columns,
+        kernel.inner,
+        render_size(kernel.a.offset, name_of),
+        extent(kernel.a.by_row, name_of),
+        coded.bits,
+        coded.block,
+        coded.shared,
+        coded.zero,
+        coded.digits,
+        coded.scales,
+        coded.zeros,
+        FEW_ROWS,
+    )
+    return digit_product("contract", spec, "store_row", isa)
 
 
 def _integer_product(kernel: ProductKernel, isa: Isa) -> str:

@@ -6,6 +6,7 @@
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
     gemm f16    in float16 arithmetic, summed up in float32; direct f16, winograd f16 likewise
+    digits 8    weights of 8 bits as they are stored; digits 4 of 4 bits
     depthwise   every channel by itself; `depthwise dot` of bytes, by dot products
     winograd    a convolution of fewer multiplications
     amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products
