@@ -131,6 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of models' names")
     parser.add_argument("--seconds", type=float, default=1.2, help="of timed calls a model")
+    parser.add_argument("--engine", choices=ENGINES, help="one of them; both where none is named")
     parser.add_argument("--prepare", action="store_true", help="make and compile, time nothing")
     parser.add_argument("--with", dest="rules", action="append", default=[], metavar="RULE")
     parser.add_argument("--one", nargs=2, metavar=("PATH", "ENGINE"), help=argparse.SUPPRESS)
@@ -143,7 +144,7 @@ def main() -> None:
     for _, path in models():
         if not any(name in path.stem for name in arguments.names or ("",)):
             continue
-        for engine in ENGINES:
+        for engine in ENGINES if arguments.engine is None else (arguments.engine,):
             found = in_process(path, engine, seconds, arguments.rules)
             if not found:
                 word = "ready" if found is not None else "does not run"
