@@ -600,6 +600,7 @@ def build(
     dims: Mapping[str, int] | None = None,
     precision: Precision = "float32",
     threads: bool = True,
+    version: str = "1.0",
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
@@ -608,13 +609,14 @@ def build(
     Args:
         out: the folder that its files are written to.
         target: a machine of `sardonyx.deploy.targets`, as "native", "x86_64-linux" or "cortex-m".
-        emit: "so" or "a", each with a header; "c" for sources with a CMakeLists.txt; "exe" for a program.
+        emit: "so" or "a", each with a header; "c" for sources with a CMakeLists.txt; "exe" for a program; "wheel" for a Python package.
         cpu: of the target, as "x86-64-v4"; by default what is common.
         name: what functions and files are called; by default as the model's file.
         weights: "embedded" in the artifact, or "beside" it in a file that the program maps.
         dims: sizes for dynamic dimensions that are to be fixed.
         precision: as of a Session.
         threads: contexts may have worker threads, where the target has any.
+        version: of a wheel.
         progress: called with (steps done, steps in all).
 
     Raises:
@@ -624,5 +626,7 @@ def build(
 
     from sardonyx.deploy.build import Request, build_artifact
 
-    request = Request(target, emit, cpu, name, weights, dict(dims or {}), precision, threads)
+    request = Request(
+        target, emit, cpu, name, weights, dict(dims or {}), precision, threads, version
+    )
     return build_artifact(source, Path(out), request, limits=limits, progress=progress)

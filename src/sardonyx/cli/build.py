@@ -28,7 +28,7 @@ def build(
     emit: Annotated[
         str,
         typer.Option(
-            help="so (a shared library), a (a static one), c (sources) or exe (a program)."
+            help="so (a shared library), a (a static one), c (sources), exe (a program) or wheel (a Python package)."
         ),
     ] = "so",
     cpu: Annotated[
@@ -49,6 +49,7 @@ def build(
     threads: Annotated[
         bool, typer.Option(help="Link worker threads in, where the target has any.")
     ] = True,
+    package_version: Annotated[str, typer.Option(metavar="VERSION", help="Of a wheel.")] = "1.0",
     list_targets: Annotated[
         bool, typer.Option("--list-targets", help="Show the targets and exit.")
     ] = False,
@@ -60,6 +61,7 @@ def build(
     Examples:
         sardonyx build model.onnx -o out
         sardonyx build model.onnx --target x86_64-linux --cpu x86-64-v4 --emit a -o out
+        sardonyx build model.onnx --emit wheel -o dist && pip install dist/*.whl
         sardonyx build --list-targets
     """
     from sardonyx import api
@@ -83,6 +85,7 @@ def build(
             dims=parse_dims(dim),
             precision=precision,
             threads=threads,
+            version=package_version,
             progress=compiling(progress),
         )
     if json_output:

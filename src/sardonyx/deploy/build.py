@@ -34,6 +34,7 @@ from sardonyx.deploy.self_test import SelfTest, make_self_test
 from sardonyx.deploy.sources import ArtifactSources, inline_headers, write_sources
 from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget, find_target
+from sardonyx.deploy.wheel import write_wheel
 from sardonyx.errors import BuildError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source
@@ -76,6 +77,7 @@ class Request:
         dims: sizes for dynamic dimensions, which are fixed then.
         precision: as of a session (docs/numerics.md).
         threads: worker threads are linked in, where the target has any; contexts use them when they are opened so.
+        version: of a wheel.
     """
 
     target: str = "native"
@@ -86,6 +88,7 @@ class Request:
     dims: Mapping[str, int] = field(default_factory=dict)
     precision: Precision = "float32"
     threads: bool = True
+    version: str = "1.0"
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,11 @@ def build_artifact(
     with _folder(out) as folder:
         model, blueprint = _plan(source, request, cpu, name, limits)
         made = _Making(blueprint, make_self_test(model, blueprint), request, target, cpu, folder)
-        files = []
+        files, size = [], 0
         for path in made.all_files(source, model, progress):
+            # What is inside of a wheel is compressed: its library counts.
+            inner = folder / shared_name(name, target) if path.suffix == ".whl" else path
+            size = size or inner.stat().st_size
             final = out / path.relative_to(folder)
             final.parent.mkdir(exist_ok=True)
             path.replace(final)
@@ -140,7 +146,7 @@ def build_artifact(
     weights = blueprint.weights.size
     inside = 0 if request.emit == "c" or request.weights == "beside" else weights
     inside += 0 if made.test is None or request.emit != "exe" else made.test.size
-    return Built(name, tuple(files), files[0][1] - inside, weights)
+    return Built(name, tuple(files), size - inside, weights)
 
 
 @contextmanager
@@ -226,7 +232,7 @@ class _Making:
         """What is delivered; the main file first, the manifest last."""
         self._check()
         files = self._files(progress)
-        if self.test is not None and self.request.emit != "exe":
+        if self.test is not None and self.request.emit not in ("exe", "wheel"):
             files.append(self._write("selftest", self.test.write))
         options = {**asdict(self.request), "dims": dict(self.request.dims)}
         text = describe_artifact(
@@ -264,8 +270,12 @@ class _Making:
         else:
             main = folder / shared_name(name, self.target)
             link_shared(self.target, objects, main, [TAG, *(f"{name}_{one}" for one in FUNCTIONS)])
+        beside = [] if self.embedded else [weights]
+        if emit == "wheel":
+            version = self.request.version
+            return [write_wheel(self.blueprint, self.test, self.target, version, main, beside)]
         others = [folder / f"{name}.lib"] if main.suffix == ".dll" else []
-        return [main, header, *others, *([] if self.embedded else [weights])]
+        return [main, header, *others, *beside]
 
     def _check(self) -> None:
         size = self.blueprint.weights.size
@@ -323,7 +333,7 @@ class _Making:
     ) -> list[Path]:
         """Objects under the names of their sources, through the cache."""
         shown: tuple[str, ...] = ()
-        if self.request.emit == "so":
+        if self.request.emit in ("so", "wheel"):
             visible = '__attribute__((visibility("default")))'
             shown = (f"-D{self.name.upper()}_API={visible}", f"-DSX_TAG={visible}")
         units = [

@@ -18,7 +18,7 @@ from sardonyx.options import read_environment
 
 __all__ = ["EMITS", "TARGETS", "DeployTarget", "Emit", "Form", "find_target"]
 
-Emit = Literal["so", "a", "c", "exe"]
+Emit = Literal["so", "a", "c", "exe", "wheel"]
 Form = Literal["elf", "coff", "macho", "wasm"]
 
 EMITS: dict[str, str] = {
@@ -26,6 +26,7 @@ EMITS: dict[str, str] = {
     "a": "a static library and its header",
     "c": "C sources, the weights and a CMakeLists.txt",
     "exe": "a program that reads and writes .npy files",
+    "wheel": "a Python package that pip installs; numpy is all that it needs",
 }
 
 
@@ -81,8 +82,8 @@ class DeployTarget:
 
 
 _ARM_CPUS = ("armv8-a", "armv8-a+fp16+dotprod", "armv8-a+fp16+dotprod+i8mm+bf16")
-_LIBRARIES: tuple[Emit, ...] = ("so", "a", "c")
-_EVERYTHING: tuple[Emit, ...] = ("so", "a", "c", "exe")
+_LIBRARIES: tuple[Emit, ...] = ("so", "a", "c", "wheel")
+_EVERYTHING: tuple[Emit, ...] = ("so", "a", "c", "exe", "wheel")
 _GLIBC = ("generic-glibc",)
 
 TARGETS: dict[str, DeployTarget] = {
