@@ -14,7 +14,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 import torch
-from benchmarks.models import STANDARD, Exporter, build, example_inputs
+from benchmarks.models import STANDARD, build, example_inputs
 
 import sardonyx as sx
 from sardonyx.comparison.difference import differences
@@ -149,16 +149,10 @@ def test_agrees_when_exported_by_tracing(name: str) -> None:
     assert_agrees(opened(path), path, [{}], name)
 
 
-@pytest.mark.parametrize("exporter", ["dynamo", "legacy"])
 @pytest.mark.parametrize("name", DYNAMIC_SIZES)
-def test_every_shape_is_an_expression_of_the_inputs(
-    name: str, exporter: Exporter, tmp_path: Path
-) -> None:
-    # What no other test asks for is not kept: it has 1.5 GB.
-    path = build(
-        name, dynamic=True, exporter=exporter, cache=tmp_path if exporter == "legacy" else None
-    )
-    model = sx.load(path)
+def test_every_shape_is_an_expression_of_the_inputs(name: str) -> None:
+    """`unit/passes/test_exports.py` has smaller ones, by both exporters."""
+    model = sx.load(build(name, dynamic=True))
     shapes = infer_shapes(model)
     open_axes = set(STANDARD[name].dynamic)
     vague = {}
@@ -167,8 +161,6 @@ def test_every_shape_is_an_expression_of_the_inputs(
             shape = shapes.of(value).shape
             if shape is None or any(symbols(size) - open_axes for size in shape):
                 vague[value.name] = f"{node.op_type} → {shape}"
-    if exporter == "legacy":
-        path.unlink()
     assert not vague
     assert not shapes.conflicts
     assert shapes.data_symbols == frozenset()
