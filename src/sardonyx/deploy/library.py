@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BAD_SHAPE", "Library", "LibraryError", "PortOf"]
+__all__ = ["BAD_SHAPE", "Library", "LibraryError", "PortOf", "agrees"]
 
 BAD_SHAPE = 16  # SARDONYX_BAD_SHAPE
 _ALIGNMENT = 64
@@ -189,6 +189,21 @@ class Library:
         self._memory = np.empty(needed + _ALIGNMENT, np.uint8)
         options.memory = -(-self._memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
         options.memory_bytes = needed
+
+
+def agrees(answer: Array, expected: Array, atol: float, rtol: float, of_largest: float) -> bool:
+    """Whether an answer lies within a tolerance: absolute, relative, and as part of the largest number."""
+    if answer.shape != expected.shape or answer.dtype != expected.dtype:
+        return False
+    if expected.dtype.kind in "biu":
+        return bool(np.array_equal(answer, expected))
+    wide, right = answer.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(right)
+    largest = float(np.max(np.abs(right[finite]), initial=0.0))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - right) <= atol + rtol * np.abs(right) + of_largest * largest
+    same = (wide == right) | (np.isnan(wide) & np.isnan(right))
+    return bool(np.all(np.where(finite, near, same)))
 
 
 def _buffers(arrays: Sequence[Array]) -> ctypes.Array[_Buffer]:

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from sardonyx.comparison.inputs import example_inputs, sizes_of_feeds
 from sardonyx.comparison.tolerance import Tolerance, tolerance_of
 from sardonyx.deploy.blueprint import Blueprint
+from sardonyx.deploy.library import agrees
 from sardonyx.deploy.weights import Weights
 from sardonyx.errors import SardonyxError
 from sardonyx.plan.memory import ALIGNMENT
@@ -113,21 +114,7 @@ def differing(test: SelfTest, answers: Sequence[Array]) -> list[int]:
     """The outputs whose answers lie outside of the tolerance."""
     found = []
     for number, (answer, expected) in enumerate(zip(answers, test.outputs, strict=True)):
-        if not _agrees(answer, expected, test.tolerances[number]):
+        bound = test.tolerances[number]
+        if not agrees(answer, expected, bound.atol, bound.rtol, bound.of_largest):
             found.append(number)
     return found
-
-
-def _agrees(answer: Array, expected: Array, tolerance: Tolerance) -> bool:
-    if answer.shape != expected.shape or answer.dtype != expected.dtype:
-        return False
-    if expected.dtype.kind in "biu":
-        return bool(np.array_equal(answer, expected))
-    wide, right = answer.astype(np.float64), expected.astype(np.float64)
-    finite = np.isfinite(right)
-    largest = float(np.max(np.abs(right[finite]), initial=0.0))
-    bound = tolerance.atol + tolerance.rtol * np.abs(right) + tolerance.of_largest * largest
-    with np.errstate(invalid="ignore"):
-        near = np.abs(wide - right) <= bound
-    same = (wide == right) | (np.isnan(wide) & np.isnan(right))
-    return bool(np.all(np.where(finite, near, same)))

@@ -198,7 +198,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from {name}._library import Library, LibraryError
+from {name}._library import Library, LibraryError, agrees
 
 __all__ = ["LibraryError", "Model", {"" if single else '"Outputs", '}"run", "self_test"]
 
@@ -251,19 +251,7 @@ def self_test() -> list[str]:
     count = len(model._library.inputs)
     answers = model._run(arrays[:count]) if _TEST else []
     rows = zip(ports[count:], answers, arrays[count:], _TOLERANCES, strict=False)
-    return [port.name for port, answer, expected, bounds in rows if not _agrees(answer, expected, bounds)]
-
-
-def _agrees(answer: NDArray[Any], expected: NDArray[Any], bounds: tuple[float, float, float]) -> bool:
-    if answer.shape != expected.shape or expected.dtype.kind in "biu":
-        return bool(np.array_equal(answer, expected))
-    wide, right = answer.astype(np.float64), expected.astype(np.float64)
-    finite = np.isfinite(right)
-    largest = float(np.max(np.abs(right[finite]), initial=0.0))
-    with np.errstate(invalid="ignore"):
-        near = np.abs(wide - right) <= bounds[0] + bounds[1] * np.abs(right) + bounds[2] * largest
-    same = (wide == right) | (np.isnan(wide) & np.isnan(right))
-    return bool(np.all(np.where(finite, near, same)))
+    return [port.name for port, answer, expected, bounds in rows if not agrees(answer, expected, *bounds)]
 
 
 @lru_cache(maxsize=1)

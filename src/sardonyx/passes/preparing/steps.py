@@ -44,8 +44,8 @@ def find_steps(value: ir.Value) -> Steps | None:
         uses = list(value.uses())
         if len(uses) != 1 or value.is_graph_output() or uses[0].idx:
             return None
-        node = uses[0].node
-        if normal_domain(node.domain) or node.graph is not value.producer().graph:  # type: ignore[union-attr]
+        node, producer = uses[0].node, value.producer()
+        if producer is None or normal_domain(node.domain) or node.graph is not producer.graph:
             return None
         if node.op_type == "QuantizeLinear":
             size = _number(node, 1)
