@@ -6,15 +6,16 @@ places, so that indices stay inside their tables and categories stay known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from sardonyx.conversion.candidate import Feeds, Trial
 from sardonyx.conversion.request import Dynamic
+from sardonyx.errors import ConvertError
 
-__all__ = ["other_sizes", "other_values", "trials_of"]
+__all__ = ["other_sizes", "other_values", "refused_sizes", "sized_trial", "trials_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,8 +32,7 @@ def trials_of(examples: tuple[Feeds, ...], dynamic: Dynamic, *, seed: int = 0) -
     if symbols:
         sizes = _sizes(first, dynamic)
         grown = {symbol: size + 1 + index for index, (symbol, size) in enumerate(sizes.items())}
-        feeds = other_values(other_sizes(first, dynamic, grown), generator)
-        made.append(Trial(", ".join(f"{name} {size}" for name, size in grown.items()), feeds))
+        made.append(sized_trial(first, dynamic, grown, generator))
     return (*given, *made)
 
 
@@ -53,6 +53,30 @@ def other_sizes(feeds: Feeds, dynamic: Dynamic, sizes: Mapping[str, int]) -> dic
                 value = np.take(value, np.arange(sizes[symbol]) % value.shape[axis], axis)
         made[name] = np.ascontiguousarray(value)
     return made
+
+
+def sized_trial(
+    feeds: Feeds, dynamic: Dynamic, sizes: Mapping[str, int], generator: np.random.Generator
+) -> Trial:
+    """Other values in these sizes, with the sizes as its title."""
+    made = other_values(other_sizes(feeds, dynamic, sizes), generator)
+    return Trial(", ".join(f"{name} {size}" for name, size in sizes.items()), made)
+
+
+def refused_sizes(
+    what: str, run: Callable[[Feeds], object], feeds: Feeds, dynamic: Dynamic
+) -> ConvertError:
+    """The error of a model or function that runs in the example's sizes alone, with its own words about others."""
+    sizes = _sizes(feeds, dynamic)
+    text = ""
+    try:
+        run(other_sizes(feeds, dynamic, {name: size + 1 for name, size in sizes.items()}))
+    except Exception as error:
+        text = f" With one more of each it says: {' '.join(str(error).split())[:200]}"
+    return ConvertError(
+        f"the {what} itself takes no other {', '.join(sizes)} than {', '.join(map(str, sizes.values()))}.{text}",
+        hint="Leave these axes out of the dynamic ones, or give a second example with sizes that work.",
+    )
 
 
 def _sizes(feeds: Feeds, dynamic: Dynamic) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from sardonyx.conversion.jax.failure import explain, reads_numbers
 from sardonyx.conversion.jax.reference import Reference
 from sardonyx.conversion.open_axes import sizes_of
 from sardonyx.conversion.request import Dynamic
-from sardonyx.conversion.variations import other_sizes, other_values
-from sardonyx.errors import ConvertError, InputError, SardonyxError
+from sardonyx.conversion.variations import other_values, refused_sizes, sized_trial
+from sardonyx.errors import InputError, SardonyxError
 from sardonyx.sizes import evaluate, parse
 
 __all__ = ["make_trials"]
@@ -49,7 +48,7 @@ def make_trials(
         sized = _other_sizes(reference, first, dynamic, constraints, generator)
         trials.extend(sized)
         if not sized and len(examples) == 1:
-            raise _refusal(reference, first, dynamic)
+            raise refused_sizes("function", reference.answer, first, dynamic)
         if not sized:
             notes = ("no other sizes than those of the examples were accepted by the function",)
     return tuple(trials), notes
@@ -128,33 +127,12 @@ def _other_sizes(
     for asked in (*grown, *scaled):
         if not _allowed(asked, constraints):
             continue
-        trial = _sized(feeds, dynamic, asked, generator)
+        trial = sized_trial(feeds, dynamic, asked, generator)
         if _runs_on(reference, trial.feeds):
             found.append(trial)
             break
-    ones = _sized(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
+    ones = sized_trial(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
     single = any(s != 1 for s in sizes.values()) and _allowed(dict.fromkeys(sizes, 1), constraints)
     if single and _runs_on(reference, ones.feeds):
         found.append(ones)
     return found
-
-
-def _sized(
-    feeds: Feeds, dynamic: Dynamic, sizes: dict[str, int], generator: np.random.Generator
-) -> Trial:
-    made: dict[str, Any] = other_values(other_sizes(feeds, dynamic, sizes), generator)
-    return Trial(", ".join(f"{name} {size}" for name, size in sizes.items()), made)
-
-
-def _refusal(reference: Reference, feeds: Feeds, dynamic: Dynamic) -> ConvertError:
-    sizes = sizes_of(feeds, dynamic)
-    grown = other_sizes(feeds, dynamic, {name: size + 1 for name, size in sizes.items()})
-    text = ""
-    try:
-        reference.answer(grown)
-    except Exception as error:
-        text = f" With one more of each it says: {' '.join(str(error).split())[:200]}"
-    return ConvertError(
-        f"the function itself takes no other {', '.join(sizes)} than {', '.join(map(str, sizes.values()))}.{text}",
-        hint="Leave these axes out of the dynamic ones, or give a second example with sizes that work.",
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from sardonyx.conversion.open_axes import sizes_of
 from sardonyx.conversion.request import Dynamic
 from sardonyx.conversion.torch.branches import Explored, explore, variations
 from sardonyx.conversion.torch.reference import Reference
-from sardonyx.conversion.variations import other_sizes, other_values
+from sardonyx.conversion.variations import other_values, refused_sizes, sized_trial
 from sardonyx.errors import ConvertError, InputError, SardonyxError
 
 __all__ = ["Trials", "make_trials", "runs_on"]
@@ -54,7 +53,7 @@ def make_trials(reference: Reference, examples: Sequence[Feeds], dynamic: Dynami
         sized = _other_sizes(reference, first, dynamic, generator)
         trials.extend(sized)
         if not sized and len(examples) == 1:
-            _refuse_sizes(reference, first, dynamic)
+            raise refused_sizes("model", reference.run, first, dynamic)
         if not sized:
             notes.append("no other sizes than those of the examples were accepted by the model")
     explored = explore(reference, examples)
@@ -147,7 +146,7 @@ def _other_sizes(
     found: list[Trial] = []
     for step in _STEPS:
         grown = {name: size + step * (1 + i) for i, (name, size) in enumerate(sizes.items())}
-        trial = _sized(feeds, dynamic, grown, generator)
+        trial = sized_trial(feeds, dynamic, grown, generator)
         if runs_on(reference, trial.feeds):
             found.append(trial)
             break
@@ -155,32 +154,11 @@ def _other_sizes(
         # Sizes that must stay equal, or in a ratio.
         for factor in (2, 3):
             grown = {name: size * factor for name, size in sizes.items()}
-            trial = _sized(feeds, dynamic, grown, generator)
+            trial = sized_trial(feeds, dynamic, grown, generator)
             if runs_on(reference, trial.feeds):
                 found.append(trial)
                 break
-    ones = _sized(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
+    ones = sized_trial(feeds, dynamic, dict.fromkeys(sizes, 1), generator)
     if any(size != 1 for size in sizes.values()) and runs_on(reference, ones.feeds):
         found.append(ones)
     return found
-
-
-def _sized(
-    feeds: Feeds, dynamic: Dynamic, sizes: dict[str, int], generator: np.random.Generator
-) -> Trial:
-    made: dict[str, Any] = other_values(other_sizes(feeds, dynamic, sizes), generator)
-    return Trial(", ".join(f"{name} {size}" for name, size in sizes.items()), made)
-
-
-def _refuse_sizes(reference: Reference, feeds: Feeds, dynamic: Dynamic) -> None:
-    sizes = sizes_of(feeds, dynamic)
-    grown = other_sizes(feeds, dynamic, {name: size + 1 for name, size in sizes.items()})
-    text = ""
-    try:
-        reference.run(grown)
-    except Exception as error:
-        text = f" With one more of each it says: {' '.join(str(error).split())[:200]}"
-    raise ConvertError(
-        f"the model itself takes no other {', '.join(sizes)} than {', '.join(map(str, sizes.values()))}.{text}",
-        hint="Leave these axes out of the dynamic ones, or give a second example with sizes that work.",
-    )
