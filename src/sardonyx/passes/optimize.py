@@ -14,7 +14,7 @@ import onnx_ir as ir
 from sardonyx.errors import InputError, UnsupportedError
 from sardonyx.passes.opset.convert import convert
 from sardonyx.passes.opset.needed import NeedsOpset
-from sardonyx.passes.pipelines import LAST, LEVELS, Rules, Step, names_of
+from sardonyx.passes.pipelines import LAST, LEVELS, Pass, Step, names_of
 from sardonyx.passes.rewriting.bill import NOTHING
 from sardonyx.passes.rewriting.draft import Draft
 from sardonyx.passes.rewriting.engine import Engine, Listener
@@ -101,10 +101,10 @@ def optimize(
     for done in range(MOST_ROUNDS):
         if progress is not None:
             progress(done, MOST_ROUNDS)
-        changed = _round(engine, LEVELS[settings.level], settings.without, wanted)
+        changed = _round(engine, LEVELS[settings.level], settings, wanted)
         if not changed and not _raise_opset(engine, settings, wanted):
             break
-    _round(engine, LAST[settings.level], settings.without, set())
+    _round(engine, LAST[settings.level], settings, set())
     ledger.after = total_bill(work)
     if work.grown > _WORTH_TELLING:
         ledger.notes.append(
@@ -114,19 +114,20 @@ def optimize(
     return Optimized(copy, ledger)
 
 
-def _round(
-    engine: Engine, steps: Sequence[Step], without: frozenset[str], wanted: set[int]
-) -> bool:
+def _round(engine: Engine, steps: Sequence[Step], settings: Settings, wanted: set[int]) -> bool:
     """Once through the list; whether anything has changed. Versions that rules would need are added."""
     begin = engine.ledger.rewrites
     wanted.clear()
     for step in steps:
-        if step.name in without:
+        if step.name in settings.without:
             continue
-        if isinstance(step, Rules):
-            engine.sweep(_heard(step.by_operator(without), wanted))
-        else:
+        if isinstance(step, Pass):
             step.run(engine)
+        else:
+            rules = _heard(step.by_operator(settings.without), wanted)
+            engine.sweep(rules)
+            if step.is_urgent and _raise_opset(engine, settings, wanted):
+                engine.sweep(rules)
         if engine.is_spent:
             return False
     return engine.ledger.rewrites > begin

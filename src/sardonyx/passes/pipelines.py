@@ -62,10 +62,14 @@ Whole: TypeAlias = Callable[[Engine], None]
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules that are offered every node together."""
+    """Rules that are offered every node together.
+
+    What some wait for, a newer opset, comes at once where later steps would hide the pattern.
+    """
 
     name: str
     rules: tuple[Rule, ...]
+    is_urgent: bool = False
 
     def by_operator(self, without: frozenset[str]) -> Mapping[str, Sequence[Rule]]:
         found: dict[str, list[Rule]] = {}
@@ -98,8 +102,12 @@ _ONCE: tuple[Step, ...] = (
     Pass("known-value", merge_known_values),
     Pass("unread-nodes", drop_unread),
 )
-# Before equal nodes are merged: a convolution that two normalisations read is part of neither.
-_WEIGHTS: tuple[Step, ...] = (Rules("convolutions", convolutions.RULES),)
+# Activations come first, because a weight would take up their last factor and hide them from us and from runtimes.
+# Both before equal nodes are merged: a convolution that two normalisations read is part of neither.
+_WEIGHTS: tuple[Step, ...] = (
+    Rules("activations", activations.RULES, is_urgent=True),
+    Rules("convolutions", convolutions.RULES),
+)
 _MERGE: tuple[Step, ...] = (
     Rules("pointwise", pointwise.RULES),
     Rules("views", reshapes.RULES),
@@ -107,7 +115,6 @@ _MERGE: tuple[Step, ...] = (
     Pass("turned-region", turn_regions),
     Rules("products", products.RULES),
     Rules("recurrent", (*unrolled.RULES, *recurrent.RULES)),
-    Rules("activations", activations.RULES),
     Rules("normalisations", (*groups.RULES, *norms.RULES)),
     Rules("written-out", (*softmax.RULES, *powers.RULES, *einsum.RULES)),
     Rules("conditions", conditions.RULES),

@@ -173,6 +173,21 @@ def test_the_opset_is_raised_where_a_fusion_needs_it() -> None:
     np.testing.assert_allclose(answers(result.model), answers(proto), rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("reader", "weight"),
+    [("y = Conv (g, w)", "float[2, 3, 1, 1] w"), ("y = MatMul (g, w)", "float[5, 6] w")],
+)
+def test_an_activation_is_found_before_a_weight_takes_its_last_factor(
+    reader: str, weight: str
+) -> None:
+    numbers = ", ".join(str(0.1 * n - 1) for n in range(30 if "5" in weight else 6))
+    body = f"{GELU.replace('y =', 'g =')} {reader}"
+    proto = model_of(13, body, ports=f"{NUMBERS}, {weight} = {{{numbers}}}")
+    result = optimize(sardonyx.load(proto), Settings(level=3, highest=24))
+    assert operators(result.model) == ["Gelu", reader.split()[2]]
+    np.testing.assert_allclose(answers(result.model), answers(proto), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("highest", [None, 19])
 def test_it_is_not_raised_past_what_the_runtime_loads(highest: int | None) -> None:
     model = sardonyx.load(model_of(13, GELU, ports=NUMBERS))
