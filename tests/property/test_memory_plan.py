@@ -32,7 +32,8 @@ from sardonyx.plan.plan import Step
 from sardonyx.runtime.abi import Run
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import compile_native, plan_native
-from sardonyx.runtime.native import Layout, NativeModel
+from sardonyx.runtime.layouts import Layout
+from sardonyx.runtime.native import NativeModel
 from sardonyx.sizes import evaluate
 
 CHAINED = (

@@ -33,8 +33,9 @@ from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.folding import fold_node
+from sardonyx.runtime.layouts import Placer
 from sardonyx.runtime.machine import usable_cores
-from sardonyx.runtime.native import NativeModel, Placer
+from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.size_rules import size_rule
 from sardonyx.runtime.threads import Pool, process_pool
 from sardonyx.runtime.timings import TimingStore

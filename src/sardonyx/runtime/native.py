@@ -12,12 +12,9 @@ Nothing of it changes while it runs, so many threads may run it at once: each ha
 from __future__ import annotations
 
 import ctypes
-import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -32,10 +29,8 @@ from sardonyx.errors import (
     DeadlineError,
     RunError,
     SardonyxError,
-    ShapeError,
 )
 from sardonyx.loops.scalars import NUMPY_TYPES
-from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import (
     BindStep,
     Count,
@@ -48,18 +43,26 @@ from sardonyx.plan.plan import (
 )
 from sardonyx.runtime.abi import CANCELLED, DEADLINE, PAUSED, Run
 from sardonyx.runtime.addresses import address_of
-from sardonyx.runtime.phases import Phase, phases_of
+from sardonyx.runtime.layouts import (
+    Layout,
+    Layouts,
+    Placer,
+    nodes_of,
+    place_tensors,
+    shape_of,
+    source_of,
+    type_of,
+)
+from sardonyx.runtime.phases import Phase
 from sardonyx.runtime.texts import TextTable
 from sardonyx.runtime.threads import Pool
 from sardonyx.runtime.trace import Trace
-from sardonyx.sizes import Size, evaluate, symbols
+from sardonyx.sizes import Size, evaluate
 
 __all__ = [
     "NUMPY_TYPES",
     "Array",
-    "Layout",
     "NativeModel",
-    "Placer",
     "SizeRule",
     "SizedInput",
 ]
@@ -78,22 +81,6 @@ class NodeProgram(Protocol):
     """A node on the reference backend."""
 
     def run(self, inputs: Sequence[Value], guard: Guard, /) -> list[Value]: ...
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What follows from sizes, for one phase: the arena, and the shapes of what it gives."""
-
-    arena_bytes: int
-    offsets: tuple[tuple[int, int, int, int], ...]  # tensor, slot, offset, bytes
-    outputs: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]  # tensor, shape, type
-    output_bytes: int
-    largest: (
-        Step | None
-    )  # what asks for the most bytes, for who must be told that they are too many
-
-
-Placer: TypeAlias = "Callable[[Layout, Any], object]"
 
 
 class NativeModel:
@@ -135,14 +122,11 @@ class NativeModel:
         self.again = self._library.sx_again
         self.again.restype = ctypes.c_int32
         self.again.argtypes = (ctypes.c_void_p,)
-        self._phases = phases_of(plan)
+        self.layouts = Layouts(plan)
         native = [step for step in plan.steps if isinstance(step, Step)]
         self._read_natively = {number for step in native for number in step.tensors}
         self._free: list[_Memory] = []
         self._lock = threading.Lock()
-        self._layouts: dict[tuple[int, tuple[int, ...]], Layout] = {}
-        self._symbols = {name: number for number, name in enumerate(plan.symbols)}
-        self._bound_by = _bound_by(plan, self._symbols)
         self._fixed_outputs = tuple(plan.tensors[n].place.kind for n in plan.outputs)
         self._pointers = _pointer_template(plan, self.constants)
         self.texts = None if plan.texts is None else TextTable(plan.texts)
@@ -180,32 +164,11 @@ class NativeModel:
     @property
     def single_call(self) -> bool:
         """Whether a run is one call into the library."""
-        return len(self._phases) == 1 and self._phases[0].host is None
+        return len(self.layouts.phases) == 1 and self.layouts.phases[0].host is None
 
     def layout_for(self, shapes: Sequence[tuple[int, ...]]) -> Layout:
         """The layout of a single call with inputs of these shapes."""
-        return self.layout(0, self._sizes_for(shapes))
-
-    def _sizes_for(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        sizes = [-1] * len(self.plan.symbols)
-        position = {number: at for at, number in enumerate(self.plan.inputs)}
-        for number, axis, symbol in self._bound_by:
-            sizes[symbol] = shapes[position[number]][axis]
-        self.define(sizes)
-        return tuple(sizes)
-
-    def define(self, sizes: list[int]) -> None:
-        """Compute the sizes that have a name, as far as what they depend on is known."""
-        for name, size in self.plan.definitions:
-            number = self._symbols[name]
-            if sizes[number] < 0 and all(sizes[self._symbols[one]] >= 0 for one in symbols(size)):
-                values = dict(zip(self.plan.symbols, sizes, strict=True))
-                found = evaluate(size, values)
-                if found < 0:
-                    raise RunError(
-                        f"a size, {size}, would be {found} for these inputs", value=found
-                    )
-                sizes[number] = found
+        return self.layouts.layout(0, self.layouts.sizes_for(shapes))
 
     def arguments(
         self, run: Run, layout: Layout, shapes: Sequence[tuple[int, ...]]
@@ -213,7 +176,7 @@ class NativeModel:
         """Pointers, sizes and arena of a single call; the caller's own arrays are left to put in."""
         self.prepare(run)
         pointers = (ctypes.c_void_p * max(len(self.plan.tensors), 1))(*self._pointers)
-        sizes = (ctypes.c_int64 * max(len(self.plan.symbols), 1))(*self._sizes_for(shapes))
+        sizes = (ctypes.c_int64 * max(len(self.plan.symbols), 1))(*self.layouts.sizes_for(shapes))
         return pointers, sizes, self._arena_for(layout, pointers)
 
     def _arena_for(self, layout: Layout, pointers: Any) -> object:
@@ -234,97 +197,11 @@ class NativeModel:
         run.threads = self._threads
         run.budget = -1
 
-    def layout(self, number: int, sizes: tuple[int, ...]) -> Layout:
-        """The layout of a phase for these sizes of the plan's symbols; remembered."""
-        found = self._layouts.get((number, sizes))
-        if found is None:
-            found = self._make_layout(self._phases[number], sizes)
-            with self._lock:
-                while len(self._layouts) >= MAX_REMEMBERED:
-                    del self._layouts[next(iter(self._layouts))]
-                self._layouts[number, sizes] = found
-        return found
-
-    def _make_layout(self, phase: Phase, sizes: tuple[int, ...]) -> Layout:
-        plan = self.plan
-        values = {name: size for name, size in zip(plan.symbols, sizes, strict=True) if size >= 0}
-        # Tensors that follow each other in place share a slot.
-        slots = list(dict.fromkeys(plan.tensors[n].place.number for n in phase.slots))
-        outputs = tuple(
-            (number, self._output_shape(number, values), _numpy_type(plan.tensors[number]))
-            for number in phase.outputs
-        )
-        spans = []
-        for slot in (plan.slots[number] for number in slots):
-            with self._naming(slot.first):
-                spans.append((evaluate(slot.bytes, values), slot.first, slot.last))
-        placed = place_slots(spans)
-        offset_of = dict(zip(slots, placed.offsets, strict=True))
-        bytes_of = {n: math.prod(shape) * dtype.itemsize for n, shape, dtype in outputs}
-        size = sum(bytes_of.values())
-        size_of = {slot: span[0] for slot, span in zip(slots, spans, strict=True)}
-        bytes_of.update((n, size_of[plan.tensors[n].place.number]) for n in phase.slots)
-        numbers = [(n, plan.tensors[n].place.number) for n in phase.slots]
-        offsets = tuple((n, slot, offset_of[slot], size_of[slot]) for n, slot in numbers)
-        return Layout(placed.bytes, offsets, outputs, size, self._writer_of(phase, bytes_of))
-
-    def _output_shape(self, number: int, values: Mapping[str, int]) -> tuple[int, ...]:
-        tensor = self.plan.tensors[number]
-        with self._naming(self._first_step(number)):
-            shape = _shape(tensor, values)
-        if any(size < 0 for size in shape):
-            raise RunError(
-                f"it would have the shape {list(shape)} for these inputs",
-                where=f"value {tensor.name!r}",
-                value=shape,
-                hint="The inputs are too small for the model.",
-            )
-        return shape
-
-    def _first_step(self, tensor: int) -> int | None:
-        """The step that touches a tensor first."""
-        for number, step in enumerate(self.plan.steps):
-            if isinstance(step, Step) and tensor in step.tensors:
-                return number
-        return None
-
-    @contextmanager
-    def _naming(self, number: int | None) -> Iterator[None]:
-        """Sizes that contradict each other are the error of the nodes that ask for them."""
-        try:
-            yield
-        except ShapeError as error:
-            step = None if number is None else self.plan.steps[number]
-            where, source = error.where, error.source
-            if isinstance(step, Step):
-                where, source = self.nodes_of(step), self._source_of(step)
-            raise RunError(error.message, where=where, source=source, hint=error.hint) from error
-
-    def _writer_of(self, phase: Phase, bytes_of: Mapping[int, int]) -> Step | None:
-        """The step that first touches the largest tensor of a phase."""
-        largest = max(bytes_of, key=lambda number: bytes_of[number], default=None)
-        for step in self.plan.steps[phase.first : phase.end]:
-            if isinstance(step, Step) and largest in step.tensors:
-                return step
-        return None
-
-    def nodes_of(self, step: Step | Jump | Count) -> str:
-        """The nodes that a step computes, as a person would name them."""
-        numbers = step.nodes if isinstance(step, Step) else (step.node,)
-        nodes = [self.plan.nodes[number].node for number in numbers]
-        more = f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
-        return ", ".join(nodes[:MAX_NAMED]) + more
-
-    def _source_of(self, step: Step) -> str | None:
-        """The user's own line behind a step, where the exporter recorded one."""
-        lines = (self.plan.nodes[number].source for number in step.nodes)
-        return next((line for line in lines if line), None)
-
     def failure(self, run: Run) -> SardonyxError:
         """What a run that stopped has to say."""
         step = self.plan.steps[run.step]
         assert isinstance(step, (Step, Jump, Count))
-        where = self.nodes_of(step)
+        where = nodes_of(self.plan, step)
         if run.error == CANCELLED:
             return CancelledError("the run was cancelled", where=where)
         if run.error == DEADLINE:
@@ -332,7 +209,9 @@ class NativeModel:
             return DeadlineError("the deadline has passed", where=where, hint=hint)
         assert isinstance(step, Step), "nothing but a kernel checks values"
         reason = self.plan.kernels[step.kernel].reasons[run.reason].format(value=run.a, limit=run.b)
-        return RunError(reason, where=where, source=self._source_of(step), value=run.a, limit=run.b)
+        return RunError(
+            reason, where=where, source=source_of(self.plan, step), value=run.a, limit=run.b
+        )
 
 
 class _Memory:
@@ -366,15 +245,15 @@ class _Memory:
         sizes = [-1] * len(plan.symbols)
         for number, value in zip(plan.inputs, inputs, strict=True):
             self._feed(number, value)
-        for number, axis, symbol in model._bound_by:
+        for number, axis, symbol in model.layouts.bound_by:
             value = self._values.get(number)
             if isinstance(value, np.ndarray):
                 sizes[symbol] = value.shape[axis]
         held = 0
         try:
-            for number, phase in enumerate(model._phases):
+            for number, phase in enumerate(model.layouts.phases):
                 begin = 0 if trace is None else time.monotonic_ns()
-                model.define(sizes)
+                model.layouts.define(sizes)
                 if isinstance(phase.host, ReferenceStep):
                     self._reference_phase(phase.host, sizes, guard)
                 elif isinstance(phase.host, SizeStep):
@@ -410,13 +289,13 @@ class _Memory:
         trace: Trace | None,
     ) -> int:
         model = self._model
-        layout = model.layout(number, sizes)
+        layout = model.layouts.layout(number, sizes)
         held = layout.arena_bytes + layout.output_bytes
         try:
             guard.reserve(held, "the model")
         except BudgetError as error:
             if layout.largest is not None:
-                error.where = model.nodes_of(layout.largest)
+                error.where = nodes_of(model.plan, layout.largest)
             raise
         self._sizes[: len(sizes)] = list(sizes)
         kept = self._arenas.get(number)
@@ -479,15 +358,15 @@ class _Memory:
             for dim, size in zip(planned, found, strict=True):
                 symbol = None if isinstance(dim, int) else dim.lone_symbol
                 if symbol is not None and isinstance(size, int) and size >= 0:
-                    number = model._symbols.get(symbol)
+                    number = model.layouts.number_of.get(symbol)
                     if number is not None and sizes[number] < 0:
                         sizes[number] = size
 
     def _bind_phase(self, step: BindStep, sizes: list[int]) -> None:
         value = int(np.asarray(self._read(step.tensor, sizes)).reshape(-1)[0])
         for symbol in step.symbols:
-            if symbol in self._model._symbols:  # nothing may depend on it after all
-                sizes[self._model._symbols[symbol]] = value
+            if symbol in self._model.layouts.number_of:  # nothing may depend on it after all
+                sizes[self._model.layouts.number_of[symbol]] = value
 
     def _read(self, number: int, sizes: Sequence[int]) -> Value:
         """A value as the reference backend takes it; what lies in the arena is copied out."""
@@ -498,8 +377,8 @@ class _Memory:
         if tensor.place.kind == "constant":
             return model.constants[tensor.place.number]
         values = dict(zip(model.plan.symbols, sizes, strict=True))
-        shape = _shape(tensor, values)
-        array = np.empty([shape[axis] for axis in tensor.order], _numpy_type(tensor))
+        shape = shape_of(tensor, values)
+        array = np.empty([shape[axis] for axis in tensor.order], type_of(tensor))
         address = self._pointers[number]
         if array.nbytes and address:
             ctypes.memmove(array.ctypes.data, address, array.nbytes)
@@ -514,10 +393,10 @@ class _Memory:
         if isinstance(value, np.ndarray) and tensor.dtype is not None and tensor.shape is not None:
             for size, dim in zip(value.shape, tensor.shape, strict=True):
                 symbol = None if isinstance(dim, int) else dim.lone_symbol
-                if symbol is not None and sizes[model._symbols[symbol]] < 0:
-                    sizes[model._symbols[symbol]] = size
+                if symbol is not None and sizes[model.layouts.number_of[symbol]] < 0:
+                    sizes[model.layouts.number_of[symbol]] = size
             known = {n: s for n, s in zip(model.plan.symbols, sizes, strict=True) if s >= 0}
-            expected = _shape(tensor, known) if number in model._read_natively else value.shape
+            expected = shape_of(tensor, known) if number in model._read_natively else value.shape
             if expected != value.shape:
                 raise RunError(
                     f"it gave the shape {list(value.shape)}, where {list(expected)} was inferred",
@@ -535,15 +414,6 @@ class _Memory:
                 value.copy() if tensor.place.kind == "input" or not value.flags.writeable else value
             )
         return value
-
-
-def place_tensors(layout: Layout, pointers: Any) -> Array:
-    """An arena, and pointers to where the tensors lie in it."""
-    memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
-    base = -(-address_of(memory) // ALIGNMENT) * ALIGNMENT
-    for tensor, _, offset, _ in layout.offsets:
-        pointers[tensor] = base + offset
-    return memory
 
 
 def _watch(run: Run, guard: Guard) -> Callable[[], None]:
@@ -568,17 +438,6 @@ def _watch(run: Run, guard: Guard) -> Callable[[], None]:
     return finish
 
 
-def _bound_by(plan: Plan, symbols: Mapping[str, int]) -> tuple[tuple[int, int, int], ...]:
-    """Which dimension of which input gives each symbol its size."""
-    found: dict[int, tuple[int, int, int]] = {}
-    for number in plan.inputs:
-        for axis, dim in enumerate(plan.tensors[number].shape or ()):
-            name = None if isinstance(dim, int) else dim.lone_symbol
-            if name is not None and name in symbols and symbols[name] not in found:
-                found[symbols[name]] = (number, axis, symbols[name])
-    return tuple(found.values())
-
-
 def _pointer_template(plan: Plan, constants: Sequence[Array]) -> list[int | None]:
     return [
         address_of(constants[tensor.place.number])
@@ -590,12 +449,3 @@ def _pointer_template(plan: Plan, constants: Sequence[Array]) -> list[int | None
 
 def _is_plain_constant(tensor: Tensor, constants: Sequence[Array]) -> bool:
     return tensor.place.kind == "constant" and tensor.dtype is not None
-
-
-def _numpy_type(tensor: Tensor) -> np.dtype[Any]:
-    assert tensor.dtype is not None
-    return NUMPY_TYPES[tensor.dtype]
-
-
-def _shape(tensor: Tensor, values: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(evaluate(dim, values) for dim in tensor.shape or ())

@@ -17,7 +17,8 @@ from numpy import empty, ndarray
 from sardonyx.backends.values import Value
 from sardonyx.runtime.abi import PAUSED, Again, Run
 from sardonyx.runtime.addresses import PLACE, address_of
-from sardonyx.runtime.native import Array, Layout, NativeModel
+from sardonyx.runtime.layouts import Layout
+from sardonyx.runtime.native import Array, NativeModel
 from sardonyx.runtime.ports import Port
 from sardonyx.runtime.texts import TextTable
 
