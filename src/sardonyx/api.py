@@ -597,7 +597,7 @@ def build(
     cpu: str | None = None,
     name: str | None = None,
     weights: WeightsPlace = "embedded",
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     precision: Precision = "float32",
     threads: bool = True,
     version: str = "1.0",
@@ -613,7 +613,7 @@ def build(
         cpu: of the target, as "x86-64-v4"; by default what is common.
         name: what functions and files are called; by default as the model's file.
         weights: "embedded" in the artifact, or "beside" it in a file that the program maps.
-        dims: sizes for dynamic dimensions that are to be fixed.
+        dims: for dynamic dimensions a size to fix, or the smallest and the largest that there will be: then the memory has a bound.
         precision: as of a Session.
         threads: contexts may have worker threads, where the target has any.
         version: of a wheel.

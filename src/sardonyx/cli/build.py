@@ -43,7 +43,10 @@ def build(
     ] = "embedded",
     dim: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=N", help="Fix a dynamic dimension; may be repeated."),
+        typer.Option(
+            metavar="NAME=N",
+            help="Fix a dynamic dimension, or declare its range, as batch=1..8; may be repeated.",
+        ),
     ] = None,
     precision: Precision = "float32",
     threads: Annotated[
@@ -65,7 +68,7 @@ def build(
         sardonyx build --list-targets
     """
     from sardonyx import api
-    from sardonyx.cli.console import compiling, parse_dims, print_json, progress_bar
+    from sardonyx.cli.console import compiling, parse_ranges, print_json, progress_bar
     from sardonyx.errors import InputError
 
     if list_targets:
@@ -82,7 +85,7 @@ def build(
             cpu=cpu,
             name=name,
             weights=weights,
-            dims=parse_dims(dim),
+            dims=parse_ranges(dim),
             precision=precision,
             threads=threads,
             version=package_version,
@@ -103,6 +106,23 @@ def _show(built: Built) -> None:
         console.print(text(f"{path}  {size_text(size, 'B')}"))
     code, weights = size_text(built.code_bytes, "B"), size_text(built.weights_bytes, "B")
     console.print(text(f"code {code}, weights {weights}", "dim"))
+    for line in _memory_lines(built):
+        console.print(text(line, "dim"))
+
+
+def _memory_lines(built: Built) -> list[str]:
+    from sardonyx.inspection.readable import size_text
+
+    memory = built.memory
+    gaps = f", and up to {memory.gaps} more for gaps" if memory.gaps else ""
+    lines = [f"memory {memory.context} + {memory.arena} bytes{gaps}"]
+    if memory.most is None:
+        lines.append("at most: no bound; declare ranges, as in --dim batch=1..8")
+    else:
+        lines.append(f"at most {memory.most} bytes ({size_text(memory.most, 'B')})")
+    if memory.stack is not None:
+        lines.append(f"stack at most {memory.stack} bytes, whatever the sizes")
+    return lines
 
 
 def _show_targets(*, as_json: bool) -> None:

@@ -164,6 +164,19 @@ def parse_dims(pairs: list[str] | None) -> dict[str, int]:
     return dims
 
 
+def parse_ranges(pairs: list[str] | None) -> dict[str, int | tuple[int, int]]:
+    """`["seq=128", "batch=1..8"]` as a mapping: sizes, or the smallest and the largest."""
+    found: dict[str, int | tuple[int, int]] = {}
+    for pair in pairs or ():
+        name, _, sizes = pair.rpartition("=")
+        least, dots, most = sizes.partition("..")
+        if name and dots and least.strip().isdecimal() and most.strip().isdecimal():
+            found[name] = (int(least), int(most))
+        else:
+            found |= parse_dims([pair])
+    return found
+
+
 def parse_bytes(amount: str) -> int:
     """`512MiB`, `2G`, `1000000` as bytes; k, M, G and T are powers of 1024, as memory is counted."""
     match = _BYTES.fullmatch(amount.strip())

@@ -7,7 +7,7 @@ blueprint.dims       # ("batch", "seq"): what a caller says beside the buffers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
@@ -55,6 +55,7 @@ class Blueprint:
         dims: the dynamic dimensions that inputs have, in the order of their appearance.
         symbols: the plan's, and behind them the dimensions that no kernel asks for.
         kernels: C by file name; `steps` is the file that calls them.
+        ranges: the smallest and the largest size of dimensions whose sizes were declared.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Blueprint:
     symbols: tuple[str, ...]
     kernels: Mapping[str, str]
     steps: str
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def draw(

@@ -28,10 +28,12 @@ from sardonyx.deploy.c_project import write_c_project
 from sardonyx.deploy.embedding import write_data_unit
 from sardonyx.deploy.linking import link_archive, link_program, link_shared, shared_name
 from sardonyx.deploy.manifest import describe_artifact, model_file
+from sardonyx.deploy.memory import MemoryBill, Range, memory_of
 from sardonyx.deploy.names import c_identifier
 from sardonyx.deploy.program import write_program
 from sardonyx.deploy.self_test import SelfTest, make_self_test
 from sardonyx.deploy.sources import ArtifactSources, inline_headers, write_sources
+from sardonyx.deploy.stack import STACK_FLAG, stack_of
 from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget, find_target
 from sardonyx.deploy.wheel import write_wheel
@@ -74,7 +76,7 @@ class Request:
         cpu: of the target; None for its default.
         name: a C identifier, or what one is made from; None takes the model's file.
         weights: inside the artifact, or in a file that the program maps or loads.
-        dims: sizes for dynamic dimensions, which are fixed then.
+        dims: for dynamic dimensions a size, which is fixed then, or the smallest and the largest that there will be.
         precision: as of a session (docs/numerics.md).
         threads: worker threads are linked in, where the target has any; contexts use them when they are opened so.
         version: of a wheel.
@@ -85,7 +87,7 @@ class Request:
     cpu: str | None = None
     name: str | None = None
     weights: WeightsPlace = "embedded"
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int | Range] = field(default_factory=dict)
     precision: Precision = "float32"
     threads: bool = True
     version: str = "1.0"
@@ -98,12 +100,14 @@ class Built:
     Attributes:
         files: with their bytes; the first is the artifact itself.
         code_bytes: of the artifact without its weights.
+        memory: of a context, its arena and its stack.
     """
 
     name: str
     files: tuple[tuple[Path, int], ...]
     code_bytes: int
     weights_bytes: int
+    memory: MemoryBill
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -111,6 +115,7 @@ class Built:
             "files": {str(path): size for path, size in self.files},
             "code_bytes": self.code_bytes,
             "weights_bytes": self.weights_bytes,
+            "memory": self.memory.to_json(),
         }
 
 
@@ -133,7 +138,9 @@ def build_artifact(
     name = c_identifier(request.name or ("model" if file is None else file.stem))
     with _folder(out) as folder:
         model, blueprint = _plan(source, request, cpu, name, limits)
-        made = _Making(blueprint, make_self_test(model, blueprint), request, target, cpu, folder)
+        memory = memory_of(blueprint, target.pointer_bytes)
+        test = make_self_test(model, blueprint)
+        made = _Making(blueprint, test, request, target, cpu, folder, memory)
         files, size = [], 0
         for path in made.all_files(source, model, progress):
             # What is inside of a wheel is compressed: its library counts.
@@ -146,7 +153,7 @@ def build_artifact(
     weights = blueprint.weights.size
     inside = 0 if request.emit == "c" or request.weights == "beside" else weights
     inside += 0 if made.test is None or request.emit != "exe" else made.test.size
-    return Built(name, tuple(files), size - inside, weights)
+    return Built(name, tuple(files), size - inside, weights, made.memory)
 
 
 @contextmanager
@@ -168,7 +175,7 @@ def _plan(
     source: Source, request: Request, cpu: Cpu, name: str, limits: Limits
 ) -> tuple[ir.Model, Blueprint]:
     loaded = Loaded(source, limits, None)
-    _fix_dims(loaded.model, request.dims)
+    ranges = _fix_dims(loaded.model, request.dims)
     loaded.check("refuse")
     model = loaded.planned.model
     wanted = replace(target_of(isa_of(cpu)), precision=request.precision)
@@ -180,10 +187,13 @@ def _plan(
         raise BuildError(f"the model has no native code: {refusal}") from refusal
     ports, defaults, outputs = loaded.ports()
     inputs = [port for port in ports if port.name not in defaults]
-    return loaded.model, draw(planned, isa_of(cpu), inputs, outputs, name)
+    blueprint = draw(planned, isa_of(cpu), inputs, outputs, name)
+    return loaded.model, replace(blueprint, ranges=ranges)
 
 
-def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
+def _fix_dims(model: ir.Model, dims: Mapping[str, int | Range]) -> dict[str, Range]:
+    """Write the sizes into the model; the ranges are left."""
+    fixed = {name: size for name, size in dims.items() if isinstance(size, int)}
     known: set[str] = set()
     for value in model.graph.inputs:
         if value.shape is None:
@@ -192,7 +202,7 @@ def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
         for dim in value.shape:
             symbol = None if isinstance(dim, int) else dim.value
             known.update([symbol] if symbol else [])
-            sizes.append(dim if isinstance(dim, int) else dims.get(symbol or "", symbol))
+            sizes.append(dim if isinstance(dim, int) else fixed.get(symbol or "", symbol))
         value.shape = ir.Shape(sizes)
     for name in dims:
         if name not in known:
@@ -201,13 +211,22 @@ def _fix_dims(model: ir.Model, dims: Mapping[str, int]) -> None:
                 value=name,
                 hint=f"The dimensions are: {', '.join(sorted(known)) or 'all fixed'}.",
             )
+    ranges = {name: size for name, size in dims.items() if not isinstance(size, int)}
+    for name, (least, most) in ranges.items():
+        if not 0 <= least <= most:
+            raise BuildError(
+                f"the dimension {name!r} cannot be from {least} to {most}",
+                value=(least, most),
+                hint="Give the smallest size and the largest, as in --dim batch=1..8.",
+            )
+    return ranges
 
 
 def _put(file: IO[bytes], text: str) -> None:
     file.write(text.encode())
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Making:
     """Writing the files of one artifact into a folder."""
 
@@ -217,6 +236,7 @@ class _Making:
     target: DeployTarget
     cpu: Cpu
     folder: Path
+    memory: MemoryBill  # its stack is known once all is compiled
 
     @property
     def name(self) -> str:
@@ -236,7 +256,14 @@ class _Making:
             files.append(self._write("selftest", self.test.write))
         options = {**asdict(self.request), "dims": dict(self.request.dims)}
         text = describe_artifact(
-            self.blueprint, self.test, self.target, self.cpu, options, (source, model), files
+            self.blueprint,
+            self.test,
+            self.target,
+            self.cpu,
+            options,
+            (source, model),
+            files,
+            self.memory,
         )
         return [*files, self._write("json", lambda file: _put(file, text))]
 
@@ -244,7 +271,11 @@ class _Making:
         """All but what describes them."""
         threads = self.target.threads and self.request.threads
         sources = write_sources(
-            self.blueprint, embedded=self.embedded, threads=threads, hosted=self.target.hosted
+            self.blueprint,
+            self.memory,
+            embedded=self.embedded,
+            threads=threads,
+            hosted=self.target.hosted,
         )
         name, folder, emit = self.name, self.folder, self.request.emit
         weights = self._write("weights", self.blueprint.weights.write)
@@ -336,16 +367,25 @@ class _Making:
         if self.request.emit in ("so", "wheel"):
             visible = '__attribute__((visibility("default")))'
             shown = (f"-D{self.name.upper()}_API={visible}", f"-DSX_TAG={visible}")
+        toolchain = self.target.toolchain()
+        told = (STACK_FLAG,) * (self.target.form == "elf" and toolchain.linker != ())
         units = [
-            Unit(file, inline_headers(text, sources.headers), shown * (file == f"{self.name}.c"))
+            Unit(
+                file,
+                inline_headers(text, sources.headers),
+                (*told, *(shown if file == f"{self.name}.c" else ())),
+            )
             for file, text in sources.units.items()
         ]
         cache = default_cache(read_environment())
-        toolchain = self.target.toolchain()
         objects = build_objects(units, toolchain, self.cpu, cache, progress=progress)
         found = []
         for unit, path in zip(units, objects, strict=True):
             own = self.folder / f"{Path(unit.name).stem}.o"
             own.write_bytes(path.read_bytes())
             found.append(own)
+        if told:
+            named = {unit.name: path for unit, path in zip(units, found, strict=True)}
+            around = named.keys() - self.blueprint.kernels.keys()
+            self.memory = replace(self.memory, stack=stack_of(named, around))
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sardonyx.deploy.blueprint import Blueprint, PortShape
+from sardonyx.deploy.memory import MemoryBill
 from sardonyx.deploy.names import c_comment, distinct_identifiers
 
 __all__ = ["SUPPORT", "write_header"]
@@ -12,7 +13,7 @@ __all__ = ["SUPPORT", "write_header"]
 SUPPORT = Path(__file__).parent / "support"
 
 
-def write_header(blueprint: Blueprint) -> str:
+def write_header(blueprint: Blueprint, memory: MemoryBill) -> str:
     """The text of `<name>.h`, which stands by itself."""
     name = blueprint.name
     template = (SUPPORT / "model.h").read_text(encoding="utf-8")
@@ -22,8 +23,19 @@ def write_header(blueprint: Blueprint) -> str:
         NAME=name.upper(),
         ports="\n".join(_described(blueprint)),
         interface=(SUPPORT / "interface.h").read_text(encoding="utf-8"),
+        memory=_memory(name.upper(), memory),
         numbers="\n".join(_numbers(blueprint)),
         indent=" " * (len(name) * 2 + 18),
+    )
+
+
+def _memory(upper: str, memory: MemoryBill) -> str:
+    """The bytes of a static block, where there is a number that always suffices."""
+    if memory.most is None:
+        return ""
+    return (
+        "/* No size of this model's dimensions needs more: as of a static block for `options.memory`. */\n"
+        f"#define {upper}_MEMORY {memory.most}\n\n"
     )
 
 

@@ -21,6 +21,7 @@ import onnx_ir as ir
 from sardonyx.backends.c.cpu import Cpu
 from sardonyx.comparison.tolerance import tolerance_of
 from sardonyx.deploy.blueprint import Blueprint, PortShape
+from sardonyx.deploy.memory import MemoryBill
 from sardonyx.deploy.self_test import SelfTest, checksum
 from sardonyx.deploy.targets import DeployTarget
 from sardonyx.errors import InputError
@@ -48,6 +49,7 @@ def describe_artifact(
     options: Mapping[str, Any],
     source: tuple[Source, ir.Model],
     files: Sequence[Path],
+    memory: MemoryBill,
 ) -> str:
     """The text of `<name>.json`.
 
@@ -71,6 +73,7 @@ def describe_artifact(
             for port in blueprint.outputs
         ],
         "dims": list(blueprint.dims),
+        "memory": memory.to_json(),
         "files": {path.name: _digest_of_file(path) for path in files},
         "self_test": None if test is None else _described(blueprint, test),
     }

@@ -3,15 +3,15 @@ part that every artifact has (support/core.c)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sardonyx.deploy.blueprint import Blueprint, PortShape
 from sardonyx.deploy.interface import SUPPORT
+from sardonyx.deploy.memory import MemoryBill, bounded_layout, used_slots
 from sardonyx.deploy.names import c_text
-from sardonyx.deploy.size_code import SizeWriter
-from sardonyx.plan.memory import ALIGNMENT, place_slots
+from sardonyx.deploy.size_code import MOST, SizeWriter
+from sardonyx.plan.memory import ALIGNMENT, Layout, place_slots
 from sardonyx.plan.plan import Plan, Slot, Step
-from sardonyx.runtime.phases import phases_of
 from sardonyx.sizes import Size
 
 __all__ = ["write_model_unit"]
@@ -28,7 +28,9 @@ _SPIN = 60_000  # nanoseconds that an idle worker looks out for the next job
 _MOST_NAMED = 4  # nodes of a fused kernel that an error names
 
 
-def write_model_unit(blueprint: Blueprint, *, embedded: bool, threads: bool, hosted: bool) -> str:
+def write_model_unit(
+    blueprint: Blueprint, memory: MemoryBill, *, embedded: bool, threads: bool, hosted: bool
+) -> str:
     """The text of `<name>.c`.
 
     Args:
@@ -36,10 +38,16 @@ def write_model_unit(blueprint: Blueprint, *, embedded: bool, threads: bool, hos
         threads: the pool of worker threads is linked in.
         hosted: there is a malloc.
     """
-    slots = _used_slots(blueprint.plan)
+    slots = used_slots(blueprint.plan)
     reports = _reports(blueprint.plan)
+    switches = {
+        "SX_CONTEXT_BYTES": memory.context,
+        "SX_EMBEDDED": int(embedded),
+        "SX_THREADS": int(threads),
+        "SX_HOSTED": int(hosted),
+    }
     parts = [
-        _head(blueprint, len(slots), len(reports), embedded, threads, hosted),
+        _head(blueprint, {"SX_SLOTS": len(slots), "SX_REPORTS": len(reports), **switches}),
         _ports(blueprint),
         _places(blueprint, slots),
         _report_tables(blueprint.plan, reports),
@@ -57,9 +65,7 @@ def _fixed(name: str) -> str:
     return (SUPPORT / name).read_text(encoding="utf-8")
 
 
-def _head(
-    blueprint: Blueprint, slots: int, reports: int, embedded: bool, threads: bool, hosted: bool
-) -> str:
+def _head(blueprint: Blueprint, more: Mapping[str, int]) -> str:
     ports = (*blueprint.inputs, *blueprint.outputs)
     numbers = {
         "SX_INPUTS": len(blueprint.inputs),
@@ -68,17 +74,13 @@ def _head(
         "SX_SYMBOLS": len(blueprint.symbols),
         "SX_PORT_AXES": sum(len(port.shape) for port in ports),
         "SX_TENSORS": len(blueprint.plan.tensors),
-        "SX_SLOTS": slots,
         "SX_STEPS": len(blueprint.plan.steps),
-        "SX_REPORTS": reports,
         "SX_ALIGNMENT": ALIGNMENT,
         "SX_SPIN": _SPIN,
-        "SX_EMBEDDED": int(embedded),
-        "SX_THREADS": int(threads),
-        "SX_HOSTED": int(hosted),
+        **more,
     }
     lines = ["#include <string.h>"]
-    lines += ["#include <stdlib.h>"] if hosted else []
+    lines += ["#include <stdlib.h>"] if more["SX_HOSTED"] else []
     lines += ['#include "core.h"', f'#include "{blueprint.name}.h"', ""]
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     lines.append(f"#define SX_WEIGHTS_BYTES INT64_C({blueprint.weights.size})")
@@ -95,6 +97,9 @@ def _ports(blueprint: Blueprint) -> str:
         lines.append(_table(f"sardonyx_port {word}s", rows or ["{0, 0, 0, 0, 0, 0}"]))
     names = [c_text(dim) for dim in blueprint.dims]
     lines.append(_table("char *const dim_names", names or ["0"]))
+    ranges = [blueprint.ranges.get(dim, (0, MOST)) for dim in blueprint.dims]
+    rows = [f"{{INT64_C({least}), INT64_C({most})}}" for least, most in ranges]
+    lines.append(_table("sx_range dim_ranges", rows or ["{0, 0}"]))
     numbers = [str(blueprint.symbols.index(dim)) for dim in blueprint.dims]
     lines.append(_table("int32_t dim_symbols", numbers or ["0"]))
     axes = [_axis(dim, blueprint.dims) for port in blueprint.inputs for dim in port.shape]
@@ -146,15 +151,6 @@ def _places(blueprint: Blueprint, slots: Sequence[int]) -> str:
     if blueprint.dims:
         tables.append(_table("sx_life lives", lives or ["{0, 0}"]))
     return "\n".join(tables) + "\n"
-
-
-def _used_slots(plan: Plan) -> list[int]:
-    """The slots that steps touch, in the order in which they are placed."""
-    return list(
-        dict.fromkeys(
-            plan.tensors[tensor].place.number for phase in phases_of(plan) for tensor in phase.slots
-        )
-    )
 
 
 def _reports(plan: Plan) -> list[tuple[int, Step]]:
@@ -232,19 +228,30 @@ def _sizes(blueprint: Blueprint, slots: Sequence[Slot]) -> str:
 def _placing(blueprint: Blueprint, slots: Sequence[Slot]) -> str:
     """Slots are placed when sizes are known: now, where nothing is dynamic."""
     if blueprint.dims:
-        return _fixed("place.c")
+        bounded = bounded_layout(blueprint) if blueprint.ranges else None
+        return (_bounded(bounded) if bounded is not None else "") + _fixed("place.c")
     spans = []
     for slot in slots:
         assert isinstance(slot.bytes, int)
         spans.append((slot.bytes, slot.first, slot.last))
     placed = place_slots(spans)
-    table = _table("int64_t fixed_offsets", [f"INT64_C({at})" for at in placed.offsets] or ["0"])
     return (
-        f"{table}\nstatic int64_t place_slots(const int64_t *bytes, int64_t *offsets) {{\n"
+        f"{_offsets('fixed_offsets', placed)}\nstatic int64_t place_slots(const int64_t *bytes, int64_t *offsets) {{\n"
         "    (void)bytes;\n"
         "    memcpy(offsets, fixed_offsets, sizeof fixed_offsets);\n"
         f"    return INT64_C({placed.bytes});\n}}\n"
     )
+
+
+def _bounded(layout: Layout) -> str:
+    """Places that serve all sizes of the declared ranges: no arena is larger than theirs."""
+    return (
+        f"#define SX_BOUNDED_ARENA INT64_C({layout.bytes})\n{_offsets('bounded_offsets', layout)}\n"
+    )
+
+
+def _offsets(name: str, layout: Layout) -> str:
+    return _table(f"int64_t {name}", [f"INT64_C({at})" for at in layout.offsets] or ["0"])
 
 
 def _table(name: str, rows: Iterable[str]) -> str:

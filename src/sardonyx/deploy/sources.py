@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from sardonyx.backends.c.toolchain import SUPPORT as KERNEL_SUPPORT
 from sardonyx.deploy.blueprint import Blueprint
 from sardonyx.deploy.interface import SUPPORT, write_header
+from sardonyx.deploy.memory import MemoryBill
 from sardonyx.deploy.model_unit import write_model_unit
 
 __all__ = ["ArtifactSources", "inline_headers", "write_sources"]
@@ -34,18 +35,18 @@ class ArtifactSources:
 
 
 def write_sources(
-    blueprint: Blueprint, *, embedded: bool, threads: bool, hosted: bool
+    blueprint: Blueprint, memory: MemoryBill, *, embedded: bool, threads: bool, hosted: bool
 ) -> ArtifactSources:
     """Print the artifact: the same blueprint is the same text."""
     name = blueprint.name
     units = {**blueprint.kernels, f"{name}_steps.c": blueprint.steps}
     units[f"{name}.c"] = write_model_unit(
-        blueprint, embedded=embedded, threads=threads, hosted=hosted
+        blueprint, memory, embedded=embedded, threads=threads, hosted=hosted
     )
     if threads:
         units[f"{name}_threads.c"] = _threads(name)
     headers = {
-        f"{name}.h": write_header(blueprint),
+        f"{name}.h": write_header(blueprint, memory),
         "core.h": (SUPPORT / "core.h").read_text(encoding="utf-8"),
     }
     return ArtifactSources(headers, dict(sorted(units.items())))

@@ -61,6 +61,10 @@ class DeployTarget:
     def architecture(self) -> str:
         return self.triple.partition("-")[0] or os.uname().machine
 
+    @property
+    def pointer_bytes(self) -> int:
+        return 4 if self.architecture in ("wasm32", "thumbv7em") else 8
+
     def cpu(self, name: str | None = None) -> Cpu:
         """What is compiled for: the CPU of that name, or the target's default."""
         if not self.triple:

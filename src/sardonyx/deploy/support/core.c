@@ -19,8 +19,13 @@ static int32_t lay_out(const int64_t *dims, layout *found, sardonyx_error *error
     if (SX_DIMS > 0 && dims == 0) return fail(error, SARDONYX_BAD_ARGUMENT, "dims is NULL", "", 0, 0);
     memset(found, 0, sizeof *found);
     for (int32_t i = 0; i < SX_DIMS; i++) {
-        if (dims[i] < 0 || dims[i] > SX_MOST)
-            return fail(error, SARDONYX_BAD_SHAPE, "the dimension {where} cannot be {a}", dim_names[i], dims[i], 0);
+        const sx_range range = dim_ranges[i];
+        if (dims[i] < range.least)
+            return fail(error, SARDONYX_BAD_SHAPE, "the dimension {where} cannot be {a}: {b} is the least", dim_names[i],
+                        dims[i], range.least);
+        if (dims[i] > range.most)
+            return fail(error, SARDONYX_BAD_SHAPE, "the dimension {where} cannot be {a}: {b} is the most", dim_names[i],
+                        dims[i], range.most);
         found->n[dim_symbols[i]] = dims[i];
     }
     compute_sizes(&sizing, found->n, found->sizes, slots);
@@ -112,8 +117,10 @@ struct model_context {
     void *t[SX_TENSORS + 1];
 };
 
-static const int64_t own_bytes =
-    (int64_t)((sizeof(struct model_context) + SX_ALIGNMENT - 1) / SX_ALIGNMENT * SX_ALIGNMENT);
+/* What the build said of it is a promise to callers who give the memory. */
+typedef char the_context_fits[sizeof(struct model_context) <= SX_CONTEXT_BYTES ? 1 : -1];
+
+static const int64_t own_bytes = SX_CONTEXT_BYTES;
 
 static int is_aligned(const void *memory, uintptr_t to) {
     return (uintptr_t)memory % to == 0;

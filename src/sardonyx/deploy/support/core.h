@@ -70,6 +70,11 @@ typedef struct {
     int64_t value;
 } sx_axis;
 
+/* The sizes that a dynamic dimension may have, both included. */
+typedef struct {
+    int64_t least, most;
+} sx_range;
+
 /* What a step's checks say, and of which nodes. */
 typedef struct {
     int32_t step;

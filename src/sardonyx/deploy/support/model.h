@@ -28,7 +28,7 @@ enum {{
 {numbers}
 }};
 
-typedef struct {name}_context {name}_context;
+{memory}typedef struct {name}_context {name}_context;
 
 /* What there is to feed and to get; NULL past the last. */
 {NAME}_API const sardonyx_port *{name}_input(int32_t number);

@@ -77,5 +77,11 @@ static int64_t place_slots(const int64_t *bytes, int64_t *offsets) {
         best = total;
         memcpy(offsets, tried, sizeof tried);
     }
+#ifdef SX_BOUNDED_ARENA
+    if (best > SX_BOUNDED_ARENA) {
+        best = SX_BOUNDED_ARENA;
+        memcpy(offsets, bounded_offsets, sizeof bounded_offsets);
+    }
+#endif
     return best;
 }
