@@ -609,14 +609,15 @@ def build(
     Args:
         out: the folder that its files are written to.
         target: a machine of `sardonyx.deploy.targets`, as "native", "x86_64-linux" or "cortex-m".
-        emit: "so" or "a", each with a header; "c" for sources with a CMakeLists.txt; "exe" for a program; "wheel" for a Python package.
+        emit: "so" or "a", each with a header; "c" for sources with a CMakeLists.txt; "exe" for a program; "wheel" for a Python package;
+            "wasm" for browsers and node, with a loader.
         cpu: of the target, as "x86-64-v4"; by default what is common.
         name: what functions and files are called; by default as the model's file.
         weights: "embedded" in the artifact, or "beside" it in a file that the program maps.
         dims: for dynamic dimensions a size to fix, or the smallest and the largest that there will be: then the memory has a bound.
         precision: as of a Session.
         threads: contexts may have worker threads, where the target has any.
-        version: of a wheel.
+        version: of a wheel, or of a package for npm.
         progress: called with (steps done, steps in all).
 
     Raises:

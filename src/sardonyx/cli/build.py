@@ -28,7 +28,7 @@ def build(
     emit: Annotated[
         str,
         typer.Option(
-            help="so (a shared library), a (a static one), c (sources), exe (a program) or wheel (a Python package)."
+            help="so (a shared library), a (a static one), c (sources), exe (a program), wheel (a Python package) or wasm (for browsers and node)."
         ),
     ] = "so",
     cpu: Annotated[
@@ -52,7 +52,9 @@ def build(
     threads: Annotated[
         bool, typer.Option(help="Link worker threads in, where the target has any.")
     ] = True,
-    package_version: Annotated[str, typer.Option(metavar="VERSION", help="Of a wheel.")] = "1.0",
+    package_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="Of a wheel or npm package.")
+    ] = "1.0",
     list_targets: Annotated[
         bool, typer.Option("--list-targets", help="Show the targets and exit.")
     ] = False,
@@ -65,6 +67,7 @@ def build(
         sardonyx build model.onnx -o out
         sardonyx build model.onnx --target x86_64-linux --cpu x86-64-v4 --emit a -o out
         sardonyx build model.onnx --emit wheel -o dist && pip install dist/*.whl
+        sardonyx build model.onnx --emit wasm -o web
         sardonyx build --list-targets
     """
     from sardonyx import api

@@ -26,7 +26,13 @@ from sardonyx.backends.c.toolchain import compile_object
 from sardonyx.deploy.blueprint import Blueprint, draw
 from sardonyx.deploy.c_project import write_c_project
 from sardonyx.deploy.embedding import write_data_unit
-from sardonyx.deploy.linking import link_archive, link_program, link_shared, shared_name
+from sardonyx.deploy.linking import (
+    link_archive,
+    link_module,
+    link_program,
+    link_shared,
+    shared_name,
+)
 from sardonyx.deploy.manifest import describe_artifact, model_file
 from sardonyx.deploy.memory import MemoryBill, Range, memory_of
 from sardonyx.deploy.names import c_identifier
@@ -36,6 +42,7 @@ from sardonyx.deploy.sources import ArtifactSources, inline_headers, write_sourc
 from sardonyx.deploy.stack import STACK_FLAG, stack_of
 from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget, find_target
+from sardonyx.deploy.wasm import write_package, write_web_module
 from sardonyx.deploy.wheel import write_wheel
 from sardonyx.errors import BuildError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
@@ -65,7 +72,9 @@ FUNCTIONS = [
     "stop",
     "close",
 ]
+_OF_JAVASCRIPT = ["bind", "input_shape", "output_shape", "memory_needed", "open", "run"]
 _MOST_EMBEDDED = 2_000_000_000  # what 32-bit distances between code and weights reach
+_MOST_IN_WASM = 1_000_000_000  # what browsers take as one module
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ class Request:
         dims: for dynamic dimensions a size, which is fixed then, or the smallest and the largest that there will be.
         precision: as of a session (docs/numerics.md).
         threads: worker threads are linked in, where the target has any; contexts use them when they are opened so.
-        version: of a wheel.
+        version: of a wheel, or of a package for npm.
     """
 
     target: str = "native"
@@ -270,14 +279,15 @@ class _Making:
     def _files(self, progress: Callable[[int, int], None] | None) -> list[Path]:
         """All but what describes them."""
         threads = self.target.threads and self.request.threads
+        name, folder, emit = self.name, self.folder, self.request.emit
+        hosted = self.target.hosted and emit != "wasm"  # where JavaScript lays memory out
         sources = write_sources(
             self.blueprint,
             self.memory,
             embedded=self.embedded,
             threads=threads,
-            hosted=self.target.hosted,
+            hosted=hosted,
         )
-        name, folder, emit = self.name, self.folder, self.request.emit
         weights = self._write("weights", self.blueprint.weights.write)
         if emit == "c":
             project = write_c_project(
@@ -292,6 +302,8 @@ class _Making:
             return [*project, weights]
         if emit == "exe":
             return [self._program(sources, weights, progress)]
+        if emit == "wasm":
+            return self._web_module(sources, weights, progress)
         header = folder / f"{name}.h"
         header.write_text(sources.headers[header.name], encoding="utf-8")
         objects = self._objects(sources, weights, progress)
@@ -310,11 +322,12 @@ class _Making:
 
     def _check(self) -> None:
         size = self.blueprint.weights.size
-        if self.embedded and size > _MOST_EMBEDDED:
+        most = _MOST_IN_WASM if self.request.emit == "wasm" else _MOST_EMBEDDED
+        if self.embedded and size > most:
             raise BuildError(
-                f"the weights have {size} bytes, and {_MOST_EMBEDDED} can be embedded at most",
+                f"the weights have {size} bytes, and {most} can be embedded at most",
                 value=size,
-                limit=_MOST_EMBEDDED,
+                limit=most,
                 hint="Keep them in a file of their own: --weights beside.",
             )
         if self.request.emit == "exe" and not self.embedded:
@@ -351,6 +364,20 @@ class _Making:
         program = self.folder / self.name
         link_program(self.target, objects, program)
         return program
+
+    def _web_module(
+        self,
+        sources: ArtifactSources,
+        weights: Path,
+        progress: Callable[[int, int], None] | None,
+    ) -> list[Path]:
+        module = self.folder / f"{self.name}.wasm"
+        names = [f"{self.name}_{one}" for one in _OF_JAVASCRIPT]
+        link_module(self.target, self._objects(sources, weights, progress), module, names)
+        beside = [] if self.embedded else [weights]
+        files = [module, *write_web_module(self.blueprint, self.test, module, *beside), *beside]
+        package = write_package(self.name, self.request.version, self.folder, files)
+        return [*files, package]
 
     def _data(self, word: str, file: Path) -> Path:
         """An object that has the file's bytes at `<name>_<word>`."""

@@ -20,7 +20,7 @@ from sardonyx.deploy.interface import SUPPORT
 from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget
 
-__all__ = ["link_archive", "link_program", "link_shared", "shared_name"]
+__all__ = ["link_archive", "link_module", "link_program", "link_shared", "shared_name"]
 
 _EMULATIONS = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
 _NEEDED = ("libc.so.6", "libm.so.6")
@@ -42,6 +42,11 @@ _OF_PROGRAMS = (
     "strchr strcmp strlen strstr strtod strtol strtoll syscall fputc fputs"
 )
 _VARIABLES = "stderr stdin"
+# What a loader in JavaScript has for a module of wasm; erf it has not.
+_OF_JAVASCRIPT = (
+    "acos acosh asin asinh atan atanh cos cosh exp expm1 fmod fmodf log log1p pow sin sinh tan tanh"
+)
+_WASM_STACK = 1 << 20
 
 
 def shared_name(name: str, target: DeployTarget) -> str:
@@ -80,6 +85,31 @@ def _link_elf(
     libraries = _named_libraries(target, toolchain, out.parent, "")
     argv = [*_elf_linker(target), "-shared", "-z", "undefs", "-soname", out.name, "-o", str(out)]
     run_tool(toolchain, [*argv, *map(str, objects), "--no-as-needed", *libraries], out.parent, "")
+
+
+def link_module(
+    target: DeployTarget, objects: Sequence[Path], out: Path, names: Sequence[str]
+) -> None:
+    """A module of wasm with these functions and its memory; the stack lies below all else, and traps where it ends."""
+    toolchain = target.toolchain()
+    imported = out.parent / "imported.txt"
+    imported.write_text("\n".join(_OF_JAVASCRIPT.split()) + "\n")
+    argv = [packaged_zig(), "wasm-ld", "--no-entry", "--gc-sections", "-s", "--stack-first"]
+    argv += ["-z", f"stack-size={_WASM_STACK}", f"--allow-undefined-file={imported}"]
+    argv += [f"--export={name}" for name in ("__heap_base", *names)]
+    erf = _compile_erf(target, out.parent)
+    run_tool(toolchain, [*argv, "-o", str(out), *map(str, objects), str(erf)], out.parent, "")
+
+
+def _compile_erf(target: DeployTarget, folder: Path) -> Path:
+    """Of float64, from the C library whose sources the compiler brings; modules that do not ask for it leave it out."""
+    library = Path(packaged_zig()).resolve().parent / "lib/libc/musl"
+    found = folder / "erf.o"
+    flags = (f"-I{library / 'src/internal'}", f"-I{library / 'arch/generic'}", "-Dhidden=", "-w")
+    include = library / "src/math"
+    source = '#include "erf.c"\n'
+    compile_object(target.toolchain(), source, found, (*target.cpu().flags, *flags), include)
+    return found
 
 
 def link_program(target: DeployTarget, objects: Sequence[Path], out: Path) -> None:

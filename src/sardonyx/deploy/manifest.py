@@ -28,7 +28,7 @@ from sardonyx.errors import InputError
 from sardonyx.model.load import Source
 from sardonyx.model.save import to_proto
 
-__all__ = ["changed_files", "describe_artifact", "model_file", "read_self_test"]
+__all__ = ["changed_files", "describe_artifact", "digest_of_file", "model_file", "read_self_test"]
 
 _FORMAT = 1
 
@@ -74,7 +74,7 @@ def describe_artifact(
         ],
         "dims": list(blueprint.dims),
         "memory": memory.to_json(),
-        "files": {path.name: _digest_of_file(path) for path in files},
+        "files": {path.name: digest_of_file(path) for path in files},
         "self_test": None if test is None else _described(blueprint, test),
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
@@ -113,7 +113,7 @@ def changed_files(artifact: Path, name: str) -> list[str]:
     return [
         path.name
         for path, digest in paths.items()
-        if path.is_file() and _digest_of_file(path) != digest
+        if path.is_file() and digest_of_file(path) != digest
     ]
 
 
@@ -145,11 +145,12 @@ def _port(port: PortShape) -> dict[str, Any]:
 def _digest_of_model(source: Source, model: ir.Model) -> str:
     file = model_file(source)
     if file is not None:
-        return _digest_of_file(file)
+        return digest_of_file(file)
     return hashlib.sha256(to_proto(model).SerializeToString(deterministic=True)).hexdigest()
 
 
-def _digest_of_file(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
+    """Its SHA-256, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):

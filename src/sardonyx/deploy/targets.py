@@ -18,7 +18,7 @@ from sardonyx.options import read_environment
 
 __all__ = ["EMITS", "TARGETS", "DeployTarget", "Emit", "Form", "find_target"]
 
-Emit = Literal["so", "a", "c", "exe", "wheel"]
+Emit = Literal["so", "a", "c", "exe", "wheel", "wasm"]
 Form = Literal["elf", "coff", "macho", "wasm"]
 
 EMITS: dict[str, str] = {
@@ -27,6 +27,7 @@ EMITS: dict[str, str] = {
     "c": "C sources, the weights and a CMakeLists.txt",
     "exe": "a program that reads and writes .npy files",
     "wheel": "a Python package that pip installs; numpy is all that it needs",
+    "wasm": "WebAssembly with a loader (an ES module, typed) for browsers and node",
 }
 
 
@@ -145,13 +146,14 @@ TARGETS: dict[str, DeployTarget] = {
         ),
         DeployTarget(
             "wasm32",
-            "WebAssembly with SIMD; an archive for wasm-ld or emscripten",
+            "WebAssembly with SIMD; for browsers and node, or an archive for wasm-ld or emscripten",
             "wasm32-wasip1",
             ("simd128",),
             "wasm",
-            ("a", "c"),
+            ("wasm", "a", "c"),
             ("wasm-wasi-musl", "generic-musl"),
             ("-msimd128", "-mbulk-memory"),
+            frozenset({"-fPIC"}),
             threads=False,
         ),
         DeployTarget(
@@ -172,7 +174,8 @@ TARGETS: dict[str, DeployTarget] = {
 
 
 def find_target(name: str, emit: str) -> DeployTarget:
-    """The target of that name, if that can be made for it."""
+    """The target of that name, if that can be made for it; wasm needs no name, as there is one kind."""
+    name = "wasm32" if (name, emit) == ("native", "wasm") else name
     target = TARGETS.get(name)
     if target is None:
         raise BuildError(
