@@ -148,8 +148,12 @@ class Graph:
             for work in self.decides.values()
             if not isinstance(work.lowering, Opaque | Counted)
             for value in work.reads
-            if value not in self.constants and len(self.facts(value).shape or (0, 0)) <= 1
+            if value not in self.constants and self._is_small(value)
         )
+
+    def _is_small(self, value: ir.Value) -> bool:
+        shape = self.facts(value).shape
+        return shape is not None and len(shape) <= 1
 
     def facts(self, value: ir.Value) -> Facts:
         return self.shapes.of(value)
