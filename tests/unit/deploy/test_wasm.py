@@ -76,7 +76,7 @@ def same(answers: dict[str, Any], expected: dict[str, Any]) -> bool:
 
 
 def test_it_answers_as_a_session_for_any_batch(node: str, web: Path) -> None:
-    batches = (2, 5, 1, 0, 300, 2)
+    batches = (2, 5, 5, 1, 0, 300, 2)
     runs = [
         f"told.push(plain(m.run({{x: {literal(given['x'])}, y: {literal(given['y'])}}})));"
         for given in map(feeds, batches)

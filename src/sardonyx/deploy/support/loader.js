@@ -131,6 +131,7 @@ class Model {
   /** Have a context and buffers for these dimensions; as they are, where the last run had the same. */
   #layOut(dims) {
     const sizes = DIMS.map((name) => sizeOf(name, dims));
+    this.#putDims(sizes);
     if (this.#laid && sizes.every((size, i) => size === this.#laid.sizes[i])) return this.#laid;
     this.#laid = null;
     const needed = this.memoryNeeded(dims);
