@@ -20,20 +20,21 @@ static int self_test(void) {
 
 def write_program(blueprint: Blueprint, test: SelfTest | None) -> str:
     """The text of `<name>_program.c`. Weights are embedded, and so is the test's file."""
-    fixed = (SUPPORT / "program.c").read_text(encoding="utf-8")
-    tested = _UNTESTED if test is None else _tables(blueprint, test) + _fixed_test()
-    text = fixed.replace("{self_test}", f"{_files(blueprint)}\n{tested}")
+    tested = _UNTESTED if test is None else _tables(blueprint, test) + _fixed("self_test.c")
+    program = _fixed("program.c").replace("{self_test}", tested)
+    text = "\n".join((_fixed("npy.c"), _fixed("npz.c"), _files(blueprint), program))
     name = blueprint.name
     text = text.replace('"model.h"', f'"{name}.h"').replace("MODEL_", f"{name.upper()}_")
     return (
         text.replace("model_", f"{name}_")
         .replace("model:", f"{name}:")
         .replace("usage: model", f"usage: {name}")
+        .replace("model INPUTS", f"{name} INPUTS")
     )
 
 
-def _fixed_test() -> str:
-    return (SUPPORT / "self_test.c").read_text(encoding="utf-8")
+def _fixed(name: str) -> str:
+    return (SUPPORT / name).read_text(encoding="utf-8")
 
 
 def _files(blueprint: Blueprint) -> str:

@@ -25,7 +25,7 @@ EMITS: dict[str, str] = {
     "so": "a shared library and its header (.dll on Windows, .dylib on macOS)",
     "a": "a static library and its header",
     "c": "C sources, the weights and a CMakeLists.txt",
-    "exe": "a program that reads and writes .npy files",
+    "exe": "a program that reads and writes .npy and .npz files",
     "wheel": "a Python package that pip installs; numpy is all that it needs",
     "wasm": "WebAssembly with a loader (an ES module, typed) for browsers and node",
 }

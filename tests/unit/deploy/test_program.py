@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.unit.deploy.test_build import feeds, mlp_text
 from tests.unit.deploy.test_targets import text
 
 import sardonyx as sx
@@ -37,6 +39,48 @@ def test_arrays_go_in_and_out_as_files(program: Path) -> None:
         answer = np.load(program.parent / "y.npy")
         assert answer.shape == expected.shape
         assert np.array_equal(answer, expected)
+
+
+def test_arrays_go_in_and_out_by_name_in_one_npz(tmp_path: Path) -> None:
+    program = sx.build(mlp_text(), tmp_path, emit="exe", name="mlp").files[0][0]
+    given = feeds(3)
+    np.savez(tmp_path / "in.npz", y=given["y"], x=given["x"])
+    done = run(program, "in.npz", "-o", "out.npz", "--threads", "2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out.npz\n", "")
+    expected = dict(zip(("z", "total"), sx.Session(mlp_text()).run(None, given), strict=True))
+    with zipfile.ZipFile(tmp_path / "out.npz") as archive:
+        assert archive.testzip() is None
+    with np.load(tmp_path / "out.npz") as found:
+        assert sorted(found) == sorted(expected)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    first = (tmp_path / "out.npz").read_bytes()
+    np.save(tmp_path / "y.npy", given["y"])
+    np.savez(tmp_path / "x.npz", x=given["x"])
+    assert run(program, "x.npz", "y=y.npy", "-o", "out.npz").returncode == 0
+    assert (tmp_path / "out.npz").read_bytes() == first
+
+
+def test_an_npz_that_cannot_be_read_is_said_in_a_line(program: Path) -> None:
+    folder = program.parent
+    x = np.zeros((2, 8), np.float32)
+    np.savez(folder / "in.npz", x=x)
+    np.savez(folder / "other.npz", q=x)
+    np.savez_compressed(folder / "small.npz", x=x)
+    content = (folder / "in.npz").read_bytes()
+    (folder / "cut.npz").write_bytes(content[:-30])
+    flipped = bytearray(content)
+    flipped[content.index(b"NUMPY") + 140] ^= 1
+    (folder / "flipped.npz").write_bytes(flipped)
+    for arguments, message in (
+        (["small.npz"], "with numpy.savez, not savez_compressed: x.npy\n"),
+        (["other.npz"], "small: has an array that no input is called; --list shows all: q.npy\n"),
+        (["cut.npz"], "small: is a damaged .npz: it ends too early: cut.npz\n"),
+        (["flipped.npz"], "small: is damaged: its checksum is another: x.npy\n"),
+        (["x=in.npz"], "small: has names of its own: leave NAME= away: in.npz\n"),
+    ):
+        done = run(program, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.endswith(message)
 
 
 def test_what_does_not_fit_is_said_in_a_line(program: Path) -> None:
