@@ -55,6 +55,13 @@ def convert(
     weights: Annotated[
         Path | None, typer.Option(help="A state dict of torch, to load into the model.")
     ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="What a framework that does not run here answered to --inputs: .npy, or .npz by name.",
+        ),
+    ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Open a pickle, which may run any code. Only your own.")
     ] = False,
@@ -79,6 +86,7 @@ def convert(
         sardonyx convert net.py:Net --input x=float32[1,3,224,224] --dynamic x:0=batch -o net.onnx
         sardonyx convert model.pt2 -o model.onnx
         sardonyx convert booster.ubj --inputs rows.npy -o trees.onnx
+        sardonyx convert net-symbol.json --inputs x.npy --answers y.npy -o net.onnx
         sardonyx convert --list
     """
     from sardonyx import api
@@ -97,6 +105,8 @@ def convert(
     options: dict[str, Any] = {"trust": trust} if trust else {}
     if weights is not None:
         options["weights"] = weights
+    if answers:
+        options["answers"] = [call.kwargs or call.args for call in read_calls(answers, [])]
     with progress_bar(f"converting {source}") as (progress, task):
         try:
             result = api.convert(

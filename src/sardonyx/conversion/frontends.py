@@ -33,7 +33,7 @@ class Frontend:
 
     Attributes:
         name: as users say it.
-        distribution: whose version matters.
+        distribution: whose version matters; "" where our own reader needs no other.
         extra: of our own package, that installs what is needed.
         tested: the versions that the tests run with.
         module: of ours, with a function `routes(request)`.
@@ -52,6 +52,8 @@ class Frontend:
     @property
     def version(self) -> str | None:
         """Of the installed distribution; None where there is none."""
+        if not self.distribution:
+            return "built in"
         try:
             return importlib.metadata.version(self.distribution)
         except importlib.metadata.PackageNotFoundError:
@@ -87,6 +89,15 @@ FRONTENDS: tuple[Frontend, ...] = (
         ("config.json",),
     ),
     Frontend("torch", "torch", "torch", "2.13", _TORCH, ("torch",), (".pt", ".pth", ".pt2", ".ts")),
+    Frontend(
+        "mxnet",
+        "",
+        "",
+        "1.0 to 1.9",
+        "sardonyx.conversion.mxnet.frontend",
+        ("mxnet",),
+        ("-symbol.json",),
+    ),
     Frontend("xgboost", "xgboost", "trees", "3.2", _TREES, ("xgboost",), (".ubj", ".json")),
     Frontend("lightgbm", "lightgbm", "trees", "4.7", _TREES, ("lightgbm",), (".txt",)),
     Frontend("catboost", "catboost", "trees", "1.2", _TREES, ("catboost",), (".cbm",)),

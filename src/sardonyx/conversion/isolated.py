@@ -22,7 +22,7 @@ from sardonyx.conversion.convert import Converted, convert_model
 from sardonyx.conversion.frontends import find_frontend
 from sardonyx.conversion.python_source import PythonSource
 from sardonyx.conversion.request import Request
-from sardonyx.errors import ConvertError, SardonyxError
+from sardonyx.errors import ConvertError, InputError, SardonyxError
 from sardonyx.model.load import load
 from sardonyx.model.save import save
 
@@ -59,7 +59,7 @@ def convert_isolated(
         find_frontend(request.path, framework)  # what can be refused here needs no other process
     folder = Path(tempfile.mkdtemp(prefix="sardonyx-convert-"))
     try:
-        (folder / "order").write_bytes(pickle.dumps(_Order(request, framework, check, engine)))
+        (folder / "order").write_bytes(_packed(_Order(request, framework, check, engine)))
         noise = _run(folder, progress)
         answer = folder / "answer"
         if not answer.exists():
@@ -77,6 +77,17 @@ def convert_isolated(
         raise
     weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)  # weights are mapped from it
     return replace(result, model=model)
+
+
+def _packed(order: _Order) -> bytes:
+    try:
+        return pickle.dumps(order)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"an example or an option cannot go to another process: {error}.",
+            where=str(order.request.source),
+            hint="Give arrays and plain values; of functions, those that a module defines by name.",
+        ) from error
 
 
 def _run(folder: Path, progress: Callable[[str], None] | None) -> str:

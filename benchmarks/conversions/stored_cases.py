@@ -1,0 +1,20 @@
+"""The matrix' rows for files of frameworks that do not run here: held to torch's answers for the same networks."""
+
+from __future__ import annotations
+
+from benchmarks.conversions import mxnet_models as mxnet
+from benchmarks.conversions.case import Case
+
+__all__ = ["CASES"]
+
+CASES = (
+    Case("MXNet LeNet, with its loss, symbolic batch", mxnet.lenet),
+    Case("MXNet residual block of the model zoo", mxnet.residual),
+    Case("MXNet fused LSTM, two layers, both directions, symbolic time", mxnet.lstm),
+    Case("MXNet GRU as gluon exports it", mxnet.gru),
+    Case("MXNet attention, codes of Reshape, symbolic batch", mxnet.attention),
+    Case("MXNet arithmetic, PReLU, reductions", mxnet.arithmetic),
+    Case("MXNet slices, pads, Deconvolution", mxnet.views),
+    Case("MXNet 0.8 symbol", mxnet.old_symbol),
+    Case("MXNet Custom operator", mxnet.custom, refusal="without a translation: Custom"),
+)
