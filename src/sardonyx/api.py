@@ -601,6 +601,7 @@ def build(
     precision: Precision = "float32",
     threads: bool = True,
     version: str = "1.0",
+    sign: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
@@ -618,6 +619,7 @@ def build(
         precision: as of a Session.
         threads: contexts may have worker threads, where the target has any.
         version: of a wheel, or of a package for npm.
+        sign: a file with a private ed25519 key (PEM); `sardonyx verify` checks it with the public one.
         progress: called with (steps done, steps in all).
 
     Raises:
@@ -627,7 +629,8 @@ def build(
 
     from sardonyx.deploy.build import Request, build_artifact
 
+    key = None if sign is None else Path(sign)
     request = Request(
-        target, emit, cpu, name, weights, dict(dims or {}), precision, threads, version
+        target, emit, cpu, name, weights, dict(dims or {}), precision, threads, version, key
     )
     return build_artifact(source, Path(out), request, limits=limits, progress=progress)

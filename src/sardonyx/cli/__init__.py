@@ -29,6 +29,7 @@ def build_app() -> typer.Typer:
     from sardonyx.cli.prune import prune
     from sardonyx.cli.quantize import quantize
     from sardonyx.cli.run import run
+    from sardonyx.cli.verify import verify
 
     app = typer.Typer(
         cls=Commands,
@@ -42,7 +43,7 @@ def build_app() -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_global_options)
     checking: tuple[Command, ...] = (inspect, check, convert, simplify, optimize, quantize, prune)
-    running: tuple[Command, ...] = (run, compare, bench, build, conformance, doctor, demo)
+    running: tuple[Command, ...] = (run, compare, bench, build, verify, conformance, doctor, demo)
     for command in (*checking, *running):
         app.command()(command)
     app.add_typer(build_cache_app(), name="cache")

@@ -55,6 +55,10 @@ def build(
     package_version: Annotated[
         str, typer.Option(metavar="VERSION", help="Of a wheel or npm package.")
     ] = "1.0",
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="A private ed25519 key (PEM) to sign the manifest with."),
+    ] = None,
     list_targets: Annotated[
         bool, typer.Option("--list-targets", help="Show the targets and exit.")
     ] = False,
@@ -92,6 +96,7 @@ def build(
             precision=precision,
             threads=threads,
             version=package_version,
+            sign=sign,
             progress=compiling(progress),
         )
     if json_output:

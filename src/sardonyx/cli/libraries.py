@@ -24,21 +24,28 @@ def run_library(
 ) -> tuple[dict[str, Value], str]:
     """Its answers by name, and what there is to say about them: without inputs, the self-test's."""
     from sardonyx.deploy.artifact import Artifact
-    from sardonyx.errors import VerificationError
+    from sardonyx.deploy.manifest import changed_files
 
+    if not inputs:
+        _refuse(path, changed_files(path))  # before anything of it is loaded
     with Artifact(path, threads=threads or 1) as artifact:
         note = ""
         if not inputs:
-            wrong = artifact.self_test()
-            if wrong:
-                raise VerificationError(
-                    f"the self-test fails: {', '.join(wrong)} differ from what was built",
-                    where=f"artifact {path.name!r}",
-                    hint="The file is damaged, or this CPU lacks what it was built for: build it again.",
-                )
+            _refuse(path, artifact.self_test())
             note = "self-test: ok"
         answers = artifact.run(None, _feeds(artifact, inputs))
         return dict(zip([port.name for port in artifact.outputs], answers, strict=True)), note
+
+
+def _refuse(path: Path, wrong: list[str]) -> None:
+    from sardonyx.errors import VerificationError
+
+    if wrong:
+        raise VerificationError(
+            f"the self-test fails: {', '.join(wrong)} differ from what was built",
+            where=f"artifact {path.name!r}",
+            hint="The file is damaged, or this CPU lacks what it was built for: build it again.",
+        )
 
 
 def bench_library(

@@ -100,7 +100,7 @@ class Artifact:
                 where=f"artifact {self.path.name!r}",
                 hint="Keep the files of a build together, or feed inputs of your own.",
             )
-        changed = changed_files(self.path, self.name)
+        changed = changed_files(self.path)
         if changed:
             return changed
         names = [port.name for port in self.inputs]

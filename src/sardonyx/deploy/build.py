@@ -36,8 +36,9 @@ from sardonyx.deploy.linking import (
 from sardonyx.deploy.manifest import describe_artifact, model_file
 from sardonyx.deploy.memory import MemoryBill, Range, memory_of
 from sardonyx.deploy.names import c_identifier
-from sardonyx.deploy.program import write_program
+from sardonyx.deploy.program import seal_program, write_program
 from sardonyx.deploy.self_test import SelfTest, make_self_test
+from sardonyx.deploy.signing import read_private_key, sign_manifest
 from sardonyx.deploy.sources import ArtifactSources, inline_headers, write_sources
 from sardonyx.deploy.stack import STACK_FLAG, stack_of
 from sardonyx.deploy.tag import TAG
@@ -89,6 +90,7 @@ class Request:
         precision: as of a session (docs/numerics.md).
         threads: worker threads are linked in, where the target has any; contexts use them when they are opened so.
         version: of a wheel, or of a package for npm.
+        sign: a file with the key that the manifest is signed with.
     """
 
     target: str = "native"
@@ -100,6 +102,7 @@ class Request:
     precision: Precision = "float32"
     threads: bool = True
     version: str = "1.0"
+    sign: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,7 @@ def build_artifact(
     """
     target = find_target(request.target, request.emit)
     cpu = target.cpu(request.cpu)
+    signer = None if request.sign is None else read_private_key(request.sign)
     file = model_file(source)
     name = c_identifier(request.name or ("model" if file is None else file.stem))
     with _folder(out) as folder:
@@ -151,7 +155,10 @@ def build_artifact(
         test = make_self_test(model, blueprint)
         made = _Making(blueprint, test, request, target, cpu, folder, memory)
         files, size = [], 0
-        for path in made.all_files(source, model, progress):
+        paths = made.all_files(source, model, progress)
+        if signer is not None:
+            paths.append(sign_manifest(paths[-1], signer))
+        for path in paths:
             # What is inside of a wheel is compressed: its library counts.
             inner = folder / shared_name(name, target) if path.suffix == ".whl" else path
             size = size or inner.stat().st_size
@@ -264,6 +271,7 @@ class _Making:
         if self.test is not None and self.request.emit not in ("exe", "wheel"):
             files.append(self._write("selftest", self.test.write))
         options = {**asdict(self.request), "dims": dict(self.request.dims)}
+        del options["sign"]  # what is signed does not depend on who signs
         text = describe_artifact(
             self.blueprint,
             self.test,
@@ -363,6 +371,7 @@ class _Making:
             objects.append(self._data("selftest", self._write("selftest", self.test.write)))
         program = self.folder / self.name
         link_program(self.target, objects, program)
+        seal_program(program)
         return program
 
     def _web_module(

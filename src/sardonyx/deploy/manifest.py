@@ -28,9 +28,18 @@ from sardonyx.errors import InputError
 from sardonyx.model.load import Source
 from sardonyx.model.save import to_proto
 
-__all__ = ["changed_files", "describe_artifact", "digest_of_file", "model_file", "read_self_test"]
+__all__ = [
+    "changed_files",
+    "describe_artifact",
+    "digest_of_file",
+    "listed_files",
+    "manifest_of",
+    "model_file",
+    "read_self_test",
+]
 
 _FORMAT = 1
+_MOST_BYTES = 1 << 26  # of a file that could be a manifest
 
 
 def model_file(source: Source) -> Path | None:
@@ -74,7 +83,9 @@ def describe_artifact(
         ],
         "dims": list(blueprint.dims),
         "memory": memory.to_json(),
-        "files": {path.name: digest_of_file(path) for path in files},
+        "files": {
+            path.relative_to(files[0].parent).as_posix(): digest_of_file(path) for path in files
+        },
         "self_test": None if test is None else _described(blueprint, test),
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
@@ -106,14 +117,32 @@ def read_self_test(artifact: Path, name: str) -> SelfTest | None:
     return SelfTest(dims, arrays["inputs"], arrays["outputs"])
 
 
-def changed_files(artifact: Path, name: str) -> list[str]:
+def manifest_of(artifact: Path) -> Path | None:
+    """The manifest that lies beside an artifact and lists it; the artifact itself is not looked into."""
+    for path in sorted(artifact.parent.glob("*.json")):
+        if path.stat().st_size <= _MOST_BYTES and artifact.name in listed_files(path.read_bytes()):
+            return path
+    return None
+
+
+def listed_files(content: bytes) -> dict[str, str]:
+    """The files of a manifest with their SHA-256; none where it is some other JSON."""
+    try:
+        files = json.loads(content)["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def changed_files(artifact: Path) -> list[str]:
     """Which of the files that the manifest beside an artifact lists are not as they were built; missing ones do not count."""
-    listed = json.loads(artifact.with_name(f"{name}.json").read_bytes())["files"]
-    paths = {artifact.with_name(Path(file).name): digest for file, digest in listed.items()}
+    manifest = manifest_of(artifact)
+    listed = {} if manifest is None else listed_files(manifest.read_bytes())
+    paths = {name: artifact.parent / name for name in listed}
     return [
-        path.name
-        for path, digest in paths.items()
-        if path.is_file() and digest_of_file(path) != digest
+        name
+        for name, path in paths.items()
+        if path.is_file() and digest_of_file(path) != listed[name]
     ]
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+
+import numpy as np
+
 from sardonyx.deploy.blueprint import Blueprint
 from sardonyx.deploy.interface import SUPPORT
 from sardonyx.deploy.names import c_identifier, c_text
-from sardonyx.deploy.self_test import SelfTest, checksum
+from sardonyx.deploy.self_test import SelfTest, checksum, sum_of_words
 from sardonyx.deploy.weights import HEAD_BYTES
 
-__all__ = ["write_program"]
+__all__ = ["seal_program", "write_program"]
 
+_MARK = b"SARDONYX-OWNSUM\0"
+_PIECE = 1 << 24
 _UNTESTED = """\
 static int self_test(void) {
     puts("self-test: this program has none");
@@ -31,6 +38,25 @@ def write_program(blueprint: Blueprint, test: SelfTest | None) -> str:
         .replace("usage: model", f"usage: {name}")
         .replace("model INPUTS", f"{name} INPUTS")
     )
+
+
+def seal_program(path: Path) -> None:
+    """Tell a linked program the sum of its own file, which its self-test compares: code and tables are in it too."""
+    content = bytearray(path.read_bytes())
+    at = content.find(_MARK)
+    if at < 0:
+        return  # it has no self-test
+    sum_at = at + len(_MARK) + 8
+    assert content.count(_MARK) == 1
+    assert sum_at % 8 == 0
+    struct.pack_into("<QQ", content, sum_at - 8, sum_at, 0)
+    total = np.uint64(0)
+    with np.errstate(over="ignore"):
+        for begin in range(0, len(content), _PIECE):
+            piece = np.frombuffer(content, np.uint8)[begin : begin + _PIECE]
+            total += sum_of_words(piece, begin // 8)
+    struct.pack_into("<Q", content, sum_at, int(total))
+    path.write_bytes(content)
 
 
 def _fixed(name: str) -> str:

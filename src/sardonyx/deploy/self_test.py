@@ -23,7 +23,7 @@ from sardonyx.errors import SardonyxError
 from sardonyx.plan.memory import ALIGNMENT
 from sardonyx.runtime.session import Session
 
-__all__ = ["SelfTest", "checksum", "differing", "make_self_test"]
+__all__ = ["SelfTest", "checksum", "differing", "make_self_test", "sum_of_words"]
 
 Array = npt.NDArray[Any]
 
@@ -94,14 +94,14 @@ def checksum(weights: Weights) -> int:
         for offset, array in weights.arrays:
             content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             for begin in range(0, content.size, _PIECE):
-                total += _sum(content[begin : begin + _PIECE], (offset + begin) // 8)
+                total += sum_of_words(content[begin : begin + _PIECE], (offset + begin) // 8)
     return int(total)
 
 
 _PIECE = 1 << 24
 
 
-def _sum(content: npt.NDArray[np.uint8], first: int) -> np.uint64:
+def sum_of_words(content: npt.NDArray[np.uint8], first: int) -> np.uint64:
     """The part of the sum that begins with word `first`; what is missing of the last word is 0."""
     padded = np.concatenate([content, np.zeros(-content.size % 8, np.uint8)])
     words = padded.view("<u8")

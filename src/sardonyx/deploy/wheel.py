@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sardonyx.deploy.blueprint import Blueprint, PortShape
+from sardonyx.deploy.manifest import digest_of_file
 from sardonyx.deploy.self_test import SelfTest
 from sardonyx.deploy.targets import DeployTarget
 
@@ -71,8 +72,9 @@ def write_wheel(
     name = blueprint.name
     out = library.with_name(wheel_name(name, version, target))
     info = f"{name}-{version}.dist-info"
+    digests = {path.name: digest_of_file(path) for path in (library, *others)}
     texts = {
-        f"{name}/__init__.py": _module(blueprint, test, library.name),
+        f"{name}/__init__.py": _module(blueprint, test, library.name, digests),
         f"{name}/_library.py": Path(__file__).with_name("library.py").read_text(encoding="utf-8"),
         f"{name}/py.typed": "",
         f"{info}/METADATA": _metadata(blueprint, version),
@@ -150,7 +152,9 @@ def _wheel(name: str) -> str:
     return f"Wheel-Version: 1.0\nGenerator: sardonyx\nRoot-Is-Purelib: false\nTag: {tag}\n"
 
 
-def _module(blueprint: Blueprint, test: SelfTest | None, library: str) -> str:
+def _module(
+    blueprint: Blueprint, test: SelfTest | None, library: str, digests: Mapping[str, str]
+) -> str:
     """The text of the package's `__init__.py`."""
     name = blueprint.name
     inputs = _python_names(blueprint.inputs, "input")
@@ -190,6 +194,7 @@ def _module(blueprint: Blueprint, test: SelfTest | None, library: str) -> str:
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -203,6 +208,7 @@ from {name}._library import Library, LibraryError, agrees
 __all__ = ["LibraryError", "Model", {"" if single else '"Outputs", '}"run", "self_test"]
 
 _HERE = Path(__file__).parent
+_DIGESTS: dict[str, str] = {digests!r}
 _TEST: tuple[tuple[tuple[int, ...], int], ...] = {_offsets(test)}
 _TOLERANCES: tuple[tuple[float, float, float], ...] = {_tolerances(test)}
 {"" if single else several}
@@ -240,7 +246,10 @@ def run({alone}) -> {result}:
 
 
 def self_test() -> list[str]:
-    """The outputs whose answers on this machine are not those that the model was built with; none is good."""
+    """What is not as it was built: files of other bytes, or else outputs of other answers on this machine; none is good."""
+    changed = [name for name, digest in _DIGESTS.items() if _digest(_HERE / name) != digest]
+    if changed:
+        return changed
     model = _shared()
     ports = (*model._library.inputs, *model._library.outputs)
     content = (_HERE / "{name}.selftest").read_bytes() if _TEST else b""
@@ -252,6 +261,14 @@ def self_test() -> list[str]:
     answers = model._run(arrays[:count]) if _TEST else []
     rows = zip(ports[count:], answers, arrays[count:], _TOLERANCES, strict=False)
     return [port.name for port, answer, expected, bounds in rows if not agrees(answer, expected, *bounds)]
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)

@@ -122,6 +122,24 @@ def test_the_self_test_notices_a_flipped_bit(program: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "self-test: FAILED: the weights are damaged\n")
 
 
+def test_the_self_test_notices_any_flipped_bit(program: Path) -> None:
+    whole = program.read_bytes()
+    damaged = program.parent / "flipped"
+    spots = np.random.default_rng(5).integers(0, len(whole), 40)
+    for spot in [*map(int, spots), whole.index(b"SARDONYX-OWNSUM") + 20, len(whole) - 1]:
+        content = bytearray(whole)
+        content[spot] ^= 1 << spot % 8
+        damaged.write_bytes(content)
+        damaged.chmod(0o755)
+        try:
+            argv = [damaged, "--self-test"]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+        except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired):
+            continue  # it does not even start, or speak
+        assert done.returncode != 0, spot
+        assert "self-test: ok" not in done.stdout
+
+
 def test_programs_are_linked_for_other_machines(tmp_path: Path) -> None:
     for target in ("x86_64-linux", "riscv64-linux", "aarch64-linux"):
         path = sx.build(text(), tmp_path / target, target=target, emit="exe", name="small").files[

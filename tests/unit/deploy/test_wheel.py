@@ -98,6 +98,12 @@ def test_the_self_test_sees_a_changed_answer(installed: Path, tmp_path: Path) ->
     env = {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.stdout.strip() != "[]"
+    library = changed / "libpair.so"
+    code = bytearray(library.read_bytes())
+    code[len(code) // 2] ^= 1
+    library.write_bytes(code)
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert done.stdout.strip() == "['libpair.so']"
 
 
 def test_the_same_bytes_and_what_is_inside(wheel: Path, tmp_path: Path) -> None:
