@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sardonyx.api import prune as prune
     from sardonyx.api import quantize as quantize
     from sardonyx.api import simplify as simplify
+    from sardonyx.api import to_torch as to_torch
     from sardonyx.errors import SardonyxError as SardonyxError
     from sardonyx.model.limits import Limits as Limits
     from sardonyx.model.load import load as load
@@ -71,6 +72,7 @@ _HOME = {
     "quantize": "sardonyx.api",
     "save": "sardonyx.model.save",
     "simplify": "sardonyx.api",
+    "to_torch": "sardonyx.api",
 }
 
 _MODULES = {"backend": "sardonyx.backend", "expressions": "sardonyx.ops.expressions"}
@@ -106,6 +108,7 @@ __all__ = [
     "quantize",
     "save",
     "simplify",
+    "to_torch",
 ]
 
 

@@ -62,6 +62,7 @@ __all__ = [
     "prune",
     "quantize",
     "simplify",
+    "to_torch",
 ]
 
 
@@ -319,6 +320,27 @@ def convert(
     )
     run = convert_isolated if file else convert_model
     return run(request, framework=framework, check=verify, progress=progress)
+
+
+def to_torch(
+    source: Source, *, folder: str | os.PathLike[str] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Any:
+    """The model as an `nn.Module`: weights are trainable parameters, `module.source` is its text.
+
+    Args:
+        folder: also write `model.py` and `weights.pt` there, which need torch alone.
+
+    Raises:
+        UnsupportedError: an operator has no form in torch; the message names it and its place.
+    """
+    from pathlib import Path
+
+    from sardonyx.conversion.back.torch.module import make_module, write_folder
+
+    module = make_module(load(source, limits=limits))
+    if folder is not None:
+        write_folder(module, Path(folder))
+    return module
 
 
 def quantize(

@@ -39,6 +39,7 @@ PUBLIC = {
     "quantize",
     "save",
     "simplify",
+    "to_torch",
 }
 
 LOADED = (

@@ -14,6 +14,7 @@ Command: TypeAlias = Callable[..., None]
 
 def build_app() -> typer.Typer:
     """All commands, in the order that help shows them."""
+    from sardonyx.cli.back import back
     from sardonyx.cli.bench import bench
     from sardonyx.cli.build import build
     from sardonyx.cli.cache import build_cache_app
@@ -42,9 +43,10 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_global_options)
-    checking: tuple[Command, ...] = (inspect, check, convert, simplify, optimize, quantize, prune)
+    checking: tuple[Command, ...] = (inspect, check, convert, back, simplify, optimize)
+    shrinking: tuple[Command, ...] = (quantize, prune)
     running: tuple[Command, ...] = (run, compare, bench, build, verify, conformance, doctor, demo)
-    for command in (*checking, *running):
+    for command in (*checking, *shrinking, *running):
         app.command()(command)
     app.add_typer(build_cache_app(), name="cache")
     return app

@@ -7,9 +7,9 @@ expanded.origins[node]            # the nodes of the given model that a node com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx
 import onnx_ir as ir
@@ -28,10 +28,21 @@ from sardonyx.passes.preparing.inlining import (
 )
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
-__all__ = ["Border", "Copied", "Expanded", "copy_of", "expand", "nodes_of_model", "values_of"]
+__all__ = [
+    "Border",
+    "Copied",
+    "Expanded",
+    "copy_of",
+    "expand",
+    "has_native_code",
+    "nodes_of_model",
+    "values_of",
+]
 
 MARK = "sardonyx.node."  # metadata of a node's copy, followed by the number of the node
 DOMAIN = "sardonyx.operators"  # of functions that stand for operators
+Known: TypeAlias = Callable[[str, str, int], bool]  # domain, operator, version
+
 STAGES = 4  # operators that are defined by operators that are defined by others, and so on
 
 
@@ -103,11 +114,21 @@ def values_of(graph: ir.Graph) -> list[ir.Value]:
     return list(dict.fromkeys((*graph.inputs, *graph.initializers.values(), *outputs)))
 
 
-def expand(model: ir.Model, shapes: Shapes) -> Expanded:
-    """The model without calls that native code has no need of; the same one where there are none."""
+def has_native_code(domain: str, operator: str, version: int) -> bool:
+    """Whether nodes of an operator can be compiled."""
+    found = find_operator(domain, operator, version)
+    return found is not None and found.lower is not None
+
+
+def expand(model: ir.Model, shapes: Shapes, known: Known = has_native_code) -> Expanded:
+    """The model without calls that can be done without; the same one where there are none.
+
+    Args:
+        known: operators that stay as they are; others are written by these, where ONNX defines them so.
+    """
     nodes = list(nodes_of_model(model))
     same = Expanded(model, shapes, {node: (node,) for node in nodes})
-    if not model.functions and not any(_operators(model.graph, model.opset_imports)):
+    if not model.functions and not any(_operators(model, known)):
         return same
     if not is_affordable(model):
         return same
@@ -119,7 +140,7 @@ def expand(model: ir.Model, shapes: Shapes) -> Expanded:
         left = objections(copy)
         changed = inline(copy, lambda function: function.identifier() not in left)
         for _ in range(STAGES):
-            if not _expand_operators(copy, infer_shapes(copy)):
+            if not _expand_operators(copy, infer_shapes(copy), known):
                 break
             changed = True
         if not changed:
@@ -141,18 +162,13 @@ def _origins(node: ir.Node, nodes: Sequence[ir.Node]) -> tuple[ir.Node, ...]:
 # Operators that ONNX defines by others
 
 
-def _operators(
-    graph: ir.Graph, imports: Mapping[str, int]
-) -> Iterator[tuple[ir.Node, onnx.defs.OpSchema]]:
-    """Nodes without native code whose operator has a body."""
-    versions = {normal_domain(domain): version for domain, version in imports.items()}
-    for node in graph.all_nodes():
+def _operators(model: ir.Model, known: Known) -> Iterator[tuple[ir.Node, onnx.defs.OpSchema]]:
+    """Nodes whose operator is not known, and has a body."""
+    versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
+    for node in model.graph.all_nodes():
         domain = normal_domain(node.domain)
         version = versions.get(domain)
-        if version is None:
-            continue
-        operator = find_operator(domain, node.op_type, version)
-        if operator is not None and operator.lower is not None:
+        if version is None or known(domain, node.op_type, version):
             continue
         schema = find_schema(domain, node.op_type, version)
         if schema is not None and _has_body(schema):
@@ -163,14 +179,14 @@ def _has_body(schema: Any) -> bool:  # the package's stubs do not have these mem
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def _expand_operators(model: ir.Model, shapes: Shapes) -> bool:
+def _expand_operators(model: ir.Model, shapes: Shapes, known: Known) -> bool:
     """Turn operators into calls of functions made from their bodies, and inline those."""
     versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
     found = False
-    for number, (node, schema) in enumerate(list(_operators(model.graph, model.opset_imports))):
+    for number, (node, schema) in enumerate(list(_operators(model, known))):
         inputs = [None if value is None else shapes.of(value) for value in node.inputs]
         body = schema_body(node, schema, inputs)
-        if body is None or not _means_the_same(body, versions) or not _is_closed(body):
+        if body is None or not _means_the_same(body, versions, known) or not _is_closed(body):
             continue
         body.domain, body.name = DOMAIN, f"{node.op_type}_{number}"
         function = ir.serde.deserialize_function(body)
@@ -188,8 +204,8 @@ def _expand_operators(model: ir.Model, shapes: Shapes) -> bool:
     return found and inline(model, lambda function: function.domain == DOMAIN)
 
 
-def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int]) -> bool:
-    """Whether every operator of the body is native, and the same in the model's operator sets."""
+def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int], known: Known) -> bool:
+    """Whether every operator of the body is known, and the same in the model's operator sets."""
     meant = {normal_domain(one.domain): one.version for one in body.opset_import}
     for node in body.node:
         domain = normal_domain(node.domain)
@@ -197,11 +213,9 @@ def _means_the_same(body: onnx.FunctionProto, versions: Mapping[str, int]) -> bo
             return False
         here = find_schema(domain, node.op_type, versions[domain])
         there = find_schema(domain, node.op_type, meant.get(domain, versions[domain]))
-        operator = find_operator(domain, node.op_type, versions[domain])
         if here is None or there is None or here.since_version != there.since_version:
             return False
-        is_native = operator is not None and operator.lower is not None
-        if not is_native and node.op_type != "Constant":
+        if not known(domain, node.op_type, versions[domain]) and node.op_type != "Constant":
             return False
     return True
 

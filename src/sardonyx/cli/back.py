@@ -1,0 +1,33 @@
+"""`sardonyx back`: an ONNX model as a framework's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+__all__ = ["back"]
+
+
+def back(
+    model: Annotated[Path, typer.Argument(help="The ONNX model.", show_default=False)],
+    to: Annotated[Literal["torch"], typer.Option("--to", help="The framework.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write, or a .keras file.")
+    ],
+) -> None:
+    """An ONNX model becomes Python source of a framework, with its weights beside it.
+
+    The folder has model.py, which needs the framework alone, and the weights. Names of the model are made into identifiers;
+    nothing that it says is executed. Exit code 2 when an operator has no form in the framework.
+
+    \b
+    Example:
+        sardonyx back model.onnx --to torch -o folder
+    """
+    from sardonyx import api
+    from sardonyx.cli.console import plain, stdout, text
+
+    {"torch": api.to_torch}[to](model, folder=output)
+    stdout().print(text(f"{to}, written to {plain(output)}."))

@@ -1,0 +1,1 @@
+"""From ONNX back to frameworks: readable Python over one of them, and what is made of it."""

@@ -1,0 +1,40 @@
+"""Entries that all operator tables share: what is said differs from framework to framework, not when it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sardonyx.conversion.back.common import (
+    choosing,
+    control_flow,
+    elementwise,
+    gathering,
+    normalizing,
+    pooling,
+    products,
+    quantizing,
+    recurrent,
+    reducing,
+    resizing,
+    slicing,
+    views,
+)
+from sardonyx.conversion.back.language import Entry
+
+__all__ = ["COMMON"]
+
+COMMON: Mapping[str, Entry] = {
+    **elementwise.ENTRIES,
+    **views.ENTRIES,
+    **slicing.ENTRIES,
+    **gathering.ENTRIES,
+    **reducing.ENTRIES,
+    **choosing.ENTRIES,
+    **products.ENTRIES,
+    **pooling.ENTRIES,
+    **normalizing.ENTRIES,
+    **resizing.ENTRIES,
+    **quantizing.ENTRIES,
+    **recurrent.ENTRIES,
+    **control_flow.ENTRIES,
+}

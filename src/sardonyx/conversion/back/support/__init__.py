@@ -1,0 +1,23 @@
+"""Functions whose source goes into generated programs.
+
+Each is read as text, and written below the imports of a program that calls it. They are written over what torch,
+jax.numpy and keras.ops have in common: `xp` is one of these, and `words` has what goes by one name in all programs but
+is written by each framework for itself.
+"""
+
+from __future__ import annotations
+
+from sardonyx.conversion.back.support import (
+    arithmetic,
+    gathering,
+    normalizing,
+    padding,
+    quantizing,
+    recurrent,
+    resizing,
+)
+
+__all__ = ["HELPERS"]
+
+_MODULES = (arithmetic, gathering, normalizing, padding, quantizing, recurrent, resizing)
+HELPERS = frozenset(name for module in _MODULES for name in module.__all__)

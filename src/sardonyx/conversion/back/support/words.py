@@ -1,0 +1,23 @@
+"""Names that generated programs have, for the type checker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["flip", "places", "scan", "sigmoid", "take", "weights_like", "xp"]
+
+xp: Any = None
+take: Callable[..., Any]  # (x, indices, axis)
+sigmoid: Callable[..., Any]  # (x)
+flip: Callable[..., Any]  # (x, axis)
+scan: Callable[..., Any]  # (turn, states, sequence): as jax.lax.scan
+places: Callable[..., Any]  # (count, like): 0, 1, 2, … in float32, where sizes are computed
+weights_like: Callable[..., Any]  # (weights, x): such numbers in the type of x
+
+
+def _missing(*_: Any) -> Any:
+    raise NotImplementedError("only generated programs have it")
+
+
+take = flip = scan = sigmoid = places = weights_like = _missing

@@ -1,0 +1,1 @@
+"""ONNX back to torch: an nn.Module with its source."""

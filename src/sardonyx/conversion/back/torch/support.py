@@ -1,0 +1,234 @@
+"""Functions that go with programs over torch, where a framework has its own way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (everybody's name for it)
+
+__all__ = [
+    "average_pool",
+    "batch_first",
+    "conv_transpose",
+    "counted_loop",
+    "device_of",
+    "flip",
+    "gru",
+    "loop",
+    "lstm",
+    "max_pool",
+    "places",
+    "product_of",
+    "rnn",
+    "scan",
+    "scan_graph",
+    "scatter_elements",
+    "scatter_nd",
+    "sigmoid",
+    "take",
+    "top_k",
+    "weights_like",
+]
+
+
+def device_of(x: Any) -> Any:
+    return None if x is None else x.device
+
+
+def take(x: Any, indices: Any, axis: int) -> Any:
+    """Rows of an axis."""
+    return x[(slice(None),) * axis + (indices.to(torch.int64),)]
+
+
+def flip(x: Any, axis: int) -> Any:
+    return torch.flip(x, (axis,))
+
+
+def sigmoid(x: Any) -> Any:
+    return torch.sigmoid(x)
+
+
+def places(count: int, like: Any) -> Any:
+    """0, 1, 2, …"""
+    return torch.arange(count, dtype=torch.float32, device=like.device)
+
+
+def weights_like(weights: Any, x: Any) -> Any:
+    return weights.to(x.dtype)
+
+
+def product_of(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+    for axis in sorted(axes, reverse=True):
+        x = torch.prod(x, axis, keep)
+    return x
+
+
+def top_k(x: Any, count: int, axis: int, largest: bool) -> Any:
+    """The largest or smallest elements with their places; of equal ones the first."""
+    values, indices = torch.sort(x, dim=axis, descending=largest, stable=True)
+    return values.narrow(axis, 0, count), indices.narrow(axis, 0, count)
+
+
+def _pooled(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
+    """What each place of a window sees, one tensor after the other."""
+    sizes = [
+        (x.shape[axis + 2] - (k - 1) * d - 1) // s + 1
+        for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True))
+    ]
+    for place in range(torch.Size(kernel).numel()):
+        index, rest = [slice(None), slice(None)], place
+        begins = []
+        for k in reversed(kernel):
+            begins.append(rest % k)
+            rest //= k
+        for begin, s, d, n in zip(reversed(begins), strides, dilations, sizes, strict=True):
+            index.append(slice(begin * d, begin * d + (n - 1) * s + 1, s))
+        yield x[tuple(index)]
+
+
+def max_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
+    """Over windows that fit."""
+    pool = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}[len(kernel)]
+    return pool(x, kernel, stride=strides, dilation=dilations)
+
+
+def average_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
+    """Over windows that fit."""
+    if set(dilations) == {1}:
+        pool = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[len(kernel)]
+        return pool(x, kernel, stride=strides)
+    seen = list(_pooled(x, kernel, strides, dilations))
+    return sum(seen) / len(seen)
+
+
+def conv_transpose(
+    x: Any, w: Any, b: Any, stride: Any, pads: Any, extra: Any, dilation: Any, groups: int
+) -> Any:
+    """Whole, then cut: so that what is cut off may differ from side to side."""
+    spread = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[len(stride)]
+    if all(before == after for before, after in pads) and all(
+        more < max(s, d) for more, s, d in zip(extra, stride, dilation, strict=True)
+    ):
+        padding = tuple(before for before, _ in pads)
+        return spread(x, w, b, stride, padding, extra, groups, dilation)
+    y = spread(x, w, None, stride, 0, 0, groups, dilation)
+    around = [
+        side
+        for (before, after), more in zip(pads, extra, strict=True)
+        for side in (more - after, -before)
+    ]
+    y = F.pad(y, tuple(reversed(around)))
+    return y if b is None else y + b.reshape((-1,) + (1,) * len(stride))
+
+
+def scatter_elements(x: Any, indices: Any, updates: Any, axis: int, how: str) -> Any:
+    """A copy of `x` with elements along an axis replaced, or combined with others."""
+    indices = indices.to(torch.int64)
+    if how == "none":
+        return torch.scatter(x, axis, indices, updates)
+    reduce = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}[how]
+    return torch.scatter_reduce(x, axis, indices, updates, reduce)
+
+
+def scatter_nd(x: Any, indices: Any, updates: Any, how: str) -> Any:
+    """A copy of `x` with slices replaced, or combined with others."""
+    count = indices.shape[-1]
+    if how in ("none", "add"):
+        where = tuple(indices[..., axis].to(torch.int64) for axis in range(count))
+        return x.index_put(where, updates, accumulate=how == "add")
+    flat: Any = 0
+    for axis in range(count):
+        place = indices[..., axis].to(torch.int64)
+        flat = flat * x.shape[axis] + torch.where(place < 0, place + x.shape[axis], place)
+    rest = tuple(x.shape[count:])
+    rows = x.reshape(-1, *rest)
+    flat = flat.reshape(-1, *(1 for _ in rest)).expand(-1, *rest)
+    return scatter_elements(rows, flat, updates.reshape(-1, *rest), 0, how).reshape(x.shape)
+
+
+def scan(turn: Any, state: Any, sequence: Any) -> Any:
+    """A state through a sequence: the last one, and all that came out on the way."""
+    several = isinstance(sequence, tuple)
+    outputs = []
+    for index in range(sequence[0].shape[0] if several else sequence.shape[0]):
+        part = tuple(one[index] for one in sequence) if several else sequence[index]
+        state, out = turn(state, part)
+        outputs.append(out)
+    if outputs and isinstance(outputs[0], tuple):
+        return state, tuple(torch.stack(column) for column in zip(*outputs, strict=True))
+    return state, torch.stack(outputs)
+
+
+def scan_graph(body: Any, states: Any, sequences: Any) -> Any:
+    count = len(states)
+
+    def turn(state: Any, parts: Any) -> Any:
+        found = body(*state, *parts)
+        found = found if isinstance(found, tuple) else (found,)
+        return found[:count], found[count:]
+
+    last, outputs = scan(turn, states, sequences)
+    found = (*last, *outputs)
+    return found[0] if len(found) == 1 else found
+
+
+def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
+    """As often as `trips` and the condition allow; what each turn gives besides states is stacked."""
+    count, outputs, index = len(states), [], 0
+    while (trips is None or index < trips) and condition:
+        found = body(torch.tensor(index), torch.as_tensor(condition), *states)
+        found = found if isinstance(found, tuple) else (found,)
+        condition, states = found[0], found[1 : 1 + count]
+        outputs.append(found[1 + count :])
+        index += 1
+    found = (*states, *(torch.stack(column) for column in zip(*outputs, strict=True)))
+    return found[0] if len(found) == 1 else found
+
+
+def counted_loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
+    return loop(body, trips, condition, states)
+
+
+def batch_first(outputs: Any, *states: Any) -> Any:
+    """[time, direction, batch, …] and [direction, batch, …] with the batch in front."""
+    return outputs.permute(2, 0, 1, 3), *(state.permute(1, 0, 2) for state in states)
+
+
+def _torch_weights(w: Any, r: Any, b: Any, gates: Any) -> Any:
+    """ONNX's order of gates in torch's."""
+    hidden = r.shape[-1]
+    half = b.shape[-1] // 2
+
+    def ordered(one: Any) -> Any:
+        return torch.cat([one[gate * hidden : (gate + 1) * hidden] for gate in gates])
+
+    return [
+        ordered(one) for d in range(w.shape[0]) for one in (w[d], r[d], b[d, :half], b[d, half:])
+    ]
+
+
+def _as_onnx(y: Any, directions: int) -> Any:
+    return y.reshape(y.shape[0], y.shape[1], directions, -1).permute(0, 2, 1, 3)
+
+
+def _recurrent(layer: Any, x: Any, state: Any, weights: Any, backward: Any) -> Any:
+    if backward == (True,):
+        y, *states = layer(x.flip(0), state, weights, True, 1, 0.0, False, False, False)
+        return (_as_onnx(y.flip(0), 1), *states)
+    both = len(backward) == 2
+    y, *states = layer(x, state, weights, True, 1, 0.0, False, both, False)
+    return (_as_onnx(y, len(backward)), *states)
+
+
+def lstm(x: Any, w: Any, r: Any, b: Any, h: Any, c: Any, backward: Any) -> Any:
+    return _recurrent(torch.lstm, x, (h, c), _torch_weights(w, r, b, (0, 2, 3, 1)), backward)
+
+
+def gru(x: Any, w: Any, r: Any, b: Any, h: Any, backward: Any) -> Any:
+    return _recurrent(torch.gru, x, h, _torch_weights(w, r, b, (1, 0, 2)), backward)
+
+
+def rnn(x: Any, w: Any, r: Any, b: Any, h: Any, relu: bool, backward: Any) -> Any:
+    layer = torch.rnn_relu if relu else torch.rnn_tanh
+    return _recurrent(layer, x, h, _torch_weights(w, r, b, (0,)), backward)
