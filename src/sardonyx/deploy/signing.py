@@ -79,7 +79,8 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
         raise _no_key(path, "private", error) from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise _no_key(path, "private", "it is of another kind")
-    return key
+    found: Ed25519PrivateKey = key
+    return found
 
 
 def sign_manifest(manifest: Path, key: Ed25519PrivateKey) -> Path:
@@ -160,7 +161,8 @@ def _read_public_key(path: Path) -> Ed25519PublicKey:
         raise _no_key(path, "public", error) from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise _no_key(path, "public", "it is of another kind")
-    return key
+    found: Ed25519PublicKey = key
+    return found
 
 
 def _fingerprint(public: Ed25519PublicKey) -> str:
