@@ -624,6 +624,7 @@ def build(
     threads: bool = True,
     version: str = "1.0",
     sign: str | os.PathLike[str] | None = None,
+    portable: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Built:
@@ -642,6 +643,7 @@ def build(
         threads: contexts may have worker threads, where the target has any.
         version: of a wheel, or of a package for npm.
         sign: a file with a private ed25519 key (PEM); `sardonyx verify` checks it with the public one.
+        portable: of sources ("c"): plain C99 without extensions, for any compiler.
         progress: called with (steps done, steps in all).
 
     Raises:
@@ -653,6 +655,16 @@ def build(
 
     key = None if sign is None else Path(sign)
     request = Request(
-        target, emit, cpu, name, weights, dict(dims or {}), precision, threads, version, key
+        target,
+        emit,
+        cpu,
+        name,
+        weights,
+        dict(dims or {}),
+        precision,
+        threads,
+        version,
+        key,
+        portable,
     )
     return build_artifact(source, Path(out), request, limits=limits, progress=progress)

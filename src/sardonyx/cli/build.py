@@ -52,6 +52,9 @@ def build(
     threads: Annotated[
         bool, typer.Option(help="Link worker threads in, where the target has any.")
     ] = True,
+    portable: Annotated[
+        bool, typer.Option("--portable", help="With --emit c: plain C99, for any compiler.")
+    ] = False,
     package_version: Annotated[
         str, typer.Option(metavar="VERSION", help="Of a wheel or npm package.")
     ] = "1.0",
@@ -97,6 +100,7 @@ def build(
             threads=threads,
             version=package_version,
             sign=sign,
+            portable=portable,
             progress=compiling(progress),
         )
     if json_output:

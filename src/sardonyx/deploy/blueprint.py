@@ -56,6 +56,7 @@ class Blueprint:
         symbols: the plan's, and behind them the dimensions that no kernel asks for.
         kernels: C by file name; `steps` is the file that calls them.
         ranges: the smallest and the largest size of dimensions whose sizes were declared.
+        plain: all of its C is C99 without extensions.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Blueprint:
     kernels: Mapping[str, str]
     steps: str
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    plain: bool = False
 
 
 def draw(

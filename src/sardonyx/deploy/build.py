@@ -13,19 +13,28 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import onnx_ir as ir
 
-from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.cpu import Cpu
-from sardonyx.backends.c.kernels.isa import isa_of
+from sardonyx.backends.c.plain import PLAIN_CPU
 from sardonyx.backends.c.toolchain import compile_object
-from sardonyx.deploy.blueprint import Blueprint, draw
+from sardonyx.deploy.blueprint import Blueprint
 from sardonyx.deploy.c_project import write_c_project
+from sardonyx.deploy.draft import Draft
 from sardonyx.deploy.embedding import write_data_unit
+from sardonyx.deploy.levels import (
+    DISPATCH,
+    Level,
+    level_cpu,
+    level_names,
+    memory_of_levels,
+    name_at,
+    share_weights,
+    write_level_sources,
+)
 from sardonyx.deploy.linking import (
     link_archive,
     link_module,
@@ -36,6 +45,7 @@ from sardonyx.deploy.linking import (
 from sardonyx.deploy.manifest import describe_artifact, model_file
 from sardonyx.deploy.memory import MemoryBill, Range, memory_of
 from sardonyx.deploy.names import c_identifier
+from sardonyx.deploy.plain_project import write_plain_project
 from sardonyx.deploy.program import seal_program, write_program
 from sardonyx.deploy.self_test import SelfTest, make_self_test
 from sardonyx.deploy.signing import read_private_key, sign_manifest
@@ -48,14 +58,10 @@ from sardonyx.deploy.wheel import write_wheel
 from sardonyx.errors import BuildError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source
-from sardonyx.ops.lowering import NotNative
 from sardonyx.options import read_environment
-from sardonyx.plan.make import make_plan
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.chosen import Precision
 from sardonyx.runtime.compiling import Unit, build_objects
-from sardonyx.runtime.folding import fold_node
-from sardonyx.runtime.loaded import Loaded
 
 __all__ = ["FUNCTIONS", "Built", "Request", "WeightsPlace", "build_artifact"]
 
@@ -91,6 +97,7 @@ class Request:
         threads: worker threads are linked in, where the target has any; contexts use them when they are opened so.
         version: of a wheel, or of a package for npm.
         sign: a file with the key that the manifest is signed with.
+        portable: C sources are plain C99, without vectors or threads.
     """
 
     target: str = "native"
@@ -103,6 +110,7 @@ class Request:
     threads: bool = True
     version: str = "1.0"
     sign: Path | None = None
+    portable: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,15 +153,26 @@ def build_artifact(
         BuildError: nothing of that kind can be made of this model, or the folder cannot be written to.
     """
     target = find_target(request.target, request.emit)
-    cpu = target.cpu(request.cpu)
+    _check_portable(request)
+    names = level_names(request.target, request.cpu, request.emit)
+    cpu = PLAIN_CPU if request.portable else _cpu(target, request)
     signer = None if request.sign is None else read_private_key(request.sign)
     file = model_file(source)
     name = c_identifier(request.name or ("model" if file is None else file.stem))
     with _folder(out) as folder:
-        model, blueprint = _plan(source, request, cpu, name, limits)
-        memory = memory_of(blueprint, target.pointer_bytes)
+        draft = Draft(source, request.dims, request.precision, limits, plain=request.portable)
+        levels = share_weights(
+            [Level(one, draft.draw(one, name_at(name, one.name))) for one in map(level_cpu, names)]
+        )
+        if levels:
+            blueprint = replace(levels[0].blueprint, name=name)
+            memory = memory_of_levels(levels, target.pointer_bytes)
+        else:
+            blueprint = draft.draw(cpu, name)
+            memory = memory_of(blueprint, target.pointer_bytes)
+        model = draft.model
         test = make_self_test(model, blueprint)
-        made = _Making(blueprint, test, request, target, cpu, folder, memory)
+        made = _Making(blueprint, test, request, target, cpu, folder, memory, tuple(levels))
         files, size = [], 0
         paths = made.all_files(source, model, progress)
         if signer is not None:
@@ -187,55 +206,27 @@ def _folder(out: Path) -> Iterator[Path]:
         ) from error
 
 
-def _plan(
-    source: Source, request: Request, cpu: Cpu, name: str, limits: Limits
-) -> tuple[ir.Model, Blueprint]:
-    loaded = Loaded(source, limits, None)
-    ranges = _fix_dims(loaded.model, request.dims)
-    loaded.check("refuse")
-    model = loaded.planned.model
-    wanted = replace(target_of(isa_of(cpu)), precision=request.precision)
-    try:
-        planned = make_plan(
-            model, loaded.planned.shapes, partial(fold_node, model), wanted, loaded.planned.border
+def _cpu(target: DeployTarget, request: Request) -> Cpu:
+    """What is compiled for. Sources go without dispatch: every file of theirs has the same flags."""
+    several = request.cpu in (None, DISPATCH) and target.cpus[0] == DISPATCH
+    return target.cpu("x86-64-v3" if several and request.emit == "c" else request.cpu)
+
+
+def _check_portable(request: Request) -> None:
+    if not request.portable:
+        return
+    if request.emit != "c":
+        raise BuildError(
+            f"portable means C sources, not {request.emit!r}",
+            value=request.emit,
+            hint="As in: --emit c --portable.",
         )
-    except NotNative as refusal:
-        raise BuildError(f"the model has no native code: {refusal}") from refusal
-    ports, defaults, outputs = loaded.ports()
-    inputs = [port for port in ports if port.name not in defaults]
-    blueprint = draw(planned, isa_of(cpu), inputs, outputs, name)
-    return loaded.model, replace(blueprint, ranges=ranges)
-
-
-def _fix_dims(model: ir.Model, dims: Mapping[str, int | Range]) -> dict[str, Range]:
-    """Write the sizes into the model; the ranges are left."""
-    fixed = {name: size for name, size in dims.items() if isinstance(size, int)}
-    known: set[str] = set()
-    for value in model.graph.inputs:
-        if value.shape is None:
-            continue
-        sizes: list[int | str | None] = []
-        for dim in value.shape:
-            symbol = None if isinstance(dim, int) else dim.value
-            known.update([symbol] if symbol else [])
-            sizes.append(dim if isinstance(dim, int) else fixed.get(symbol or "", symbol))
-        value.shape = ir.Shape(sizes)
-    for name in dims:
-        if name not in known:
-            raise BuildError(
-                f"no input has the dimension {name[:120]!r}",
-                value=name,
-                hint=f"The dimensions are: {', '.join(sorted(known)) or 'all fixed'}.",
-            )
-    ranges = {name: size for name, size in dims.items() if not isinstance(size, int)}
-    for name, (least, most) in ranges.items():
-        if not 0 <= least <= most:
-            raise BuildError(
-                f"the dimension {name!r} cannot be from {least} to {most}",
-                value=(least, most),
-                hint="Give the smallest size and the largest, as in --dim batch=1..8.",
-            )
-    return ranges
+    if request.precision not in ("float32", "strict"):
+        raise BuildError(
+            f"plain C computes in float32, not as {request.precision!r}",
+            value=request.precision,
+            hint="Leave --precision or --portable away.",
+        )
 
 
 def _put(file: IO[bytes], text: str) -> None:
@@ -253,6 +244,7 @@ class _Making:
     cpu: Cpu
     folder: Path
     memory: MemoryBill  # its stack is known once all is compiled
+    levels: tuple[Level, ...] = ()  # where it has the code for several CPUs
 
     @property
     def name(self) -> str:
@@ -286,18 +278,14 @@ class _Making:
 
     def _files(self, progress: Callable[[int, int], None] | None) -> list[Path]:
         """All but what describes them."""
-        threads = self.target.threads and self.request.threads
+        threads = self.target.threads and self.request.threads and not self.request.portable
         name, folder, emit = self.name, self.folder, self.request.emit
         hosted = self.target.hosted and emit != "wasm"  # where JavaScript lays memory out
-        sources = write_sources(
-            self.blueprint,
-            self.memory,
-            embedded=self.embedded,
-            threads=threads,
-            hosted=hosted,
-        )
+        sources = self._sources(threads=threads, hosted=hosted)
         weights = self._write("weights", self.blueprint.weights.write)
         if emit == "c":
+            if self.blueprint.plain:
+                return write_plain_project(self.blueprint, sources, weights, embedded=self.embedded)
             project = write_c_project(
                 name,
                 sources,
@@ -327,6 +315,20 @@ class _Making:
             return [write_wheel(self.blueprint, self.test, self.target, version, main, beside)]
         others = [folder / f"{name}.lib"] if main.suffix == ".dll" else []
         return [main, header, *others, *beside]
+
+    def _sources(self, *, threads: bool, hosted: bool) -> ArtifactSources:
+        if self.levels:
+            return write_level_sources(
+                self.blueprint,
+                self.levels,
+                self.memory,
+                embedded=self.embedded,
+                threads=threads,
+                pointer_bytes=self.target.pointer_bytes,
+            )
+        return write_sources(
+            self.blueprint, self.memory, embedded=self.embedded, threads=threads, hosted=hosted
+        )
 
     def _check(self) -> None:
         size = self.blueprint.weights.size
@@ -405,23 +407,37 @@ class _Making:
             shown = (f"-D{self.name.upper()}_API={visible}", f"-DSX_TAG={visible}")
         toolchain = self.target.toolchain()
         told = (STACK_FLAG,) * (self.target.form == "elf" and toolchain.linker != ())
-        units = [
-            Unit(
+        units = {
+            file: Unit(
                 file,
                 inline_headers(text, sources.headers),
                 (*told, *(shown if file == f"{self.name}.c" else ())),
             )
             for file, text in sources.units.items()
-        ]
+        }
         cache = default_cache(read_environment())
-        objects = build_objects(units, toolchain, self.cpu, cache, progress=progress)
+        objects: dict[str, Path] = {}
+        for cpu in dict.fromkeys(sources.cpus.get(file, self.cpu) for file in units):
+            files = [file for file in units if sources.cpus.get(file, self.cpu) == cpu]
+            several = [units[file] for file in files]
+            made = build_objects(several, toolchain, cpu, cache, progress=progress)
+            objects |= zip(files, made, strict=True)
         found = []
-        for unit, path in zip(units, objects, strict=True):
-            own = self.folder / f"{Path(unit.name).stem}.o"
-            own.write_bytes(path.read_bytes())
+        for file in units:
+            own = self.folder / f"{Path(file).stem}.o"
+            own.write_bytes(objects[file].read_bytes())
+            objects[file] = own
             found.append(own)
         if told:
-            named = {unit.name: path for unit, path in zip(units, found, strict=True)}
-            around = named.keys() - self.blueprint.kernels.keys()
-            self.memory = replace(self.memory, stack=stack_of(named, around))
+            self.memory = replace(self.memory, stack=self._stack(objects, sources))
         return found
+
+    def _stack(self, objects: Mapping[str, Path], sources: ArtifactSources) -> int | None:
+        """Of the level that takes most; a run goes through one of them."""
+        shared = {file: path for file, path in objects.items() if file not in sources.cpus}
+        found = []
+        for blueprint in [level.blueprint for level in self.levels] or [self.blueprint]:
+            own = {file: path for file, path in objects.items() if file.startswith(blueprint.name)}
+            own |= shared
+            found.append(stack_of(own, own.keys() - blueprint.kernels.keys()))
+        return None if None in found else max(stack or 0 for stack in found)

@@ -5,19 +5,17 @@ mlp.h  CMakeLists.txt  mlp.weights  src/mlp.c  src/mlp_k_….c  src/abi.h …
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sardonyx.backends.c.cpu import Cpu
-from sardonyx.backends.c.toolchain import SUPPORT as KERNEL_SUPPORT
+from sardonyx.backends.c.plain import expand_ranges
 from sardonyx.deploy.embedding import write_data_unit
-from sardonyx.deploy.sources import ArtifactSources
+from sardonyx.deploy.sources import ArtifactSources, announce_functions, support_headers
 from sardonyx.deploy.targets import DeployTarget
 
-__all__ = ["write_c_project"]
+__all__ = ["write_c_project", "write_files"]
 
-_INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 # What the answers depend on, and a compiler would not do by itself.
 _FLAGS = (
     "-O3",
@@ -46,13 +44,18 @@ def write_c_project(
             f"{name}_weights", f"{name}.weights", target.form
         )
     inside = {
-        **units,
-        **_support(units),
+        **{file: announce_functions(expand_ranges(text)) for file, text in units.items()},
+        **support_headers(units),
         **{file: text for file, text in sources.headers.items() if file != f"{name}.h"},
     }
     files = {f"{name}.h": sources.headers[f"{name}.h"]}
     files["CMakeLists.txt"] = _cmake(name, sorted(units), cpu.flags, threads=threads)
     files |= {f"src/{file}": text for file, text in sorted(inside.items())}
+    return write_files(folder, files)
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Texts under their names; those of `src/` in a folder of their own."""
     (folder / "src").mkdir()
     written = []
     for file, text in files.items():
@@ -62,21 +65,12 @@ def write_c_project(
     return written
 
 
-def _support(units: Mapping[str, str]) -> dict[str, str]:
-    """The headers that kernels include, and those that these include."""
-    found: dict[str, str] = {}
-    pending = list(units.values())
-    while pending:
-        for name in _INCLUDE.findall(pending.pop()):
-            path = KERNEL_SUPPORT / name
-            if name not in found and path.is_file():
-                found[name] = path.read_text(encoding="utf-8")
-                pending.append(found[name])
-    return found
-
-
 def _cmake(name: str, units: Sequence[str], flags: Sequence[str], *, threads: bool) -> str:
     files = "\n".join(f"  src/{unit}" for unit in units)
+    # The assembler behind gcc has dot products from ARMv8.2 on alone; so have the CPUs.
+    flags = [
+        flag.replace("=armv8-a+", "=armv8.2-a+") if "dotprod" in flag else flag for flag in flags
+    ]
     return CMAKE.format(
         name=name,
         upper=name.upper(),

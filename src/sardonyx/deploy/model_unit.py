@@ -24,6 +24,7 @@ SX_TAG const char sardonyx_artifact[] = {name};
 """
 
 _KINDS = {"input": "SX_INPUT", "output": "SX_OUTPUT", "constant": "SX_CONSTANT", "slot": "SX_SLOT"}
+PLAIN_ALIGNMENT = 8  # C99 has no way to ask for more
 _SPIN = 60_000  # nanoseconds that an idle worker looks out for the next job
 _MOST_NAMED = 4  # nodes of a fused kernel that an error names
 
@@ -76,6 +77,7 @@ def _head(blueprint: Blueprint, more: Mapping[str, int]) -> str:
         "SX_TENSORS": len(blueprint.plan.tensors),
         "SX_STEPS": len(blueprint.plan.steps),
         "SX_ALIGNMENT": ALIGNMENT,
+        "SX_ADDRESSES": PLAIN_ALIGNMENT if blueprint.plain else ALIGNMENT,
         "SX_SPIN": _SPIN,
         **more,
     }
@@ -191,7 +193,8 @@ def _declarations(blueprint: Blueprint, *, embedded: bool, threads: bool) -> str
         "                  int64_t (*clock)(void), int64_t *times);",
     ]
     if embedded:
-        lines.append(f"extern const unsigned char {name}_weights[];")
+        element = "uint64_t" if blueprint.plain else "unsigned char"
+        lines.append(f"extern const {element} {name}_weights[];")
     if threads:
         lines += [
             "typedef struct sx_pool sx_pool;",

@@ -76,7 +76,8 @@ class DeployTarget:
                     hint=f"Name the target, as in --target {self.architecture}-linux --cpu {name}.",
                 )
             return host_cpu()
-        found = named_cpu(self.architecture, name or self.cpus[0])
+        wanted = name or self.cpus[0]
+        found = named_cpu(self.architecture, _LEAST if wanted == "dispatch" else wanted)
         return Cpu(found.name, (*found.flags, *self.flags), found.features, found.lanes)
 
     def toolchain(self) -> Toolchain:
@@ -86,6 +87,7 @@ class DeployTarget:
         return cross_toolchain(self.triple, self.headers, self.without)
 
 
+_LEAST = "x86-64-v2"  # of what is in one file: what it does before it has asked the CPU
 _ARM_CPUS = ("armv8-a", "armv8-a+fp16+dotprod", "armv8-a+fp16+dotprod+i8mm+bf16")
 _LIBRARIES: tuple[Emit, ...] = ("so", "a", "c", "wheel")
 _EVERYTHING: tuple[Emit, ...] = ("so", "a", "c", "exe", "wheel")
@@ -97,9 +99,9 @@ TARGETS: dict[str, DeployTarget] = {
         DeployTarget("native", "this machine, its own CPU", "", ("host",), "elf", _EVERYTHING),
         DeployTarget(
             "x86_64-linux",
-            "Linux on x86-64; v3 is AVX2, v4 AVX-512",
+            "Linux on x86-64: v2, v3 (AVX2), v4 (AVX-512) and AMX in one file, or one of them",
             "x86_64-linux-gnu",
-            ("x86-64-v3", "x86-64-v2", "x86-64-v4", "x86-64"),
+            ("dispatch", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-amx", "x86-64"),
             "elf",
             _EVERYTHING,
             ("x86-linux-gnu", *_GLIBC, "x86-linux-any", "any-linux-any"),

@@ -18,7 +18,7 @@ import numpy as np
 from sardonyx.plan.graph import Array
 from sardonyx.plan.memory import ALIGNMENT
 
-__all__ = ["HEAD_BYTES", "Weights", "lay_out_weights"]
+__all__ = ["HEAD_BYTES", "Weights", "join_weights", "lay_out_weights"]
 
 HEAD_BYTES = 64
 _FORMAT = 1
@@ -67,6 +67,21 @@ def lay_out_weights(constants: Sequence[Array | None]) -> Weights:
         digest.update(piece)
     head = struct.pack("<8sQQ8x", b"SARDONYX", _FORMAT, at) + digest.digest()
     return Weights(tuple(offsets), at, head, tuple(placed))
+
+
+def join_weights(several: Sequence[Weights]) -> list[Weights]:
+    """One blob for all: the same bytes and size, each with the offsets of its own constants."""
+    constants: list[Array | None] = []
+    for weights in several:
+        held = dict(weights.arrays)
+        constants += [held.get(offset) for offset in weights.offsets]
+    whole = lay_out_weights(constants)
+    found, at = [], 0
+    for weights in several:
+        end = at + len(weights.offsets)
+        found.append(Weights(whole.offsets[at:end], whole.size, whole.head, whole.arrays))
+        at = end
+    return found
 
 
 def _pieces(arrays: Sequence[tuple[int, Array]], size: int) -> Iterator[memoryview | bytes]:

@@ -99,13 +99,25 @@ def test_it_answers_under_an_emulator_without_any_library(
     if emulator is None:
         pytest.skip(f"qemu-{architecture} is not installed")
     target = f"{architecture}-linux"
-    built = sx.build(text(), tmp_path, target=target, emit="a", name="small", threads=False)
+    cpu = {"x86_64": "x86-64-v3"}.get(architecture)
+    built = sx.build(
+        text(), tmp_path, target=target, emit="a", name="small", threads=False, cpu=cpu
+    )
     source, program = tmp_path / "bare.c", tmp_path / "bare"
     source.write_text(BARE)
-    toolchain, cpu = TARGETS[target].toolchain(), TARGETS[target].cpu()
+    toolchain, flags_of_cpu = TARGETS[target].toolchain(), TARGETS[target].cpu(cpu).flags
     unit = tmp_path / "bare.o"
     flags = [flag for flag in toolchain.flags if flag != "-Werror"]
-    argv = [*toolchain.argv, *flags, *cpu.flags, "-fno-builtin", "-c", "-o", str(unit), str(source)]
+    argv = [
+        *toolchain.argv,
+        *flags,
+        *flags_of_cpu,
+        "-fno-builtin",
+        "-c",
+        "-o",
+        str(unit),
+        str(source),
+    ]
     subprocess.run(argv, check=True)
     argv = [packaged_zig(), "ld.lld", "-static", "-o", str(program), str(unit)]
     subprocess.run([*argv, str(built.files[0][0])], check=True)
@@ -121,30 +133,9 @@ def test_every_target_has_its_libraries(target: str, tmp_path: Path) -> None:
             continue  # a .dylib takes half a minute of linking, the first time
         built = sx.build(text(), tmp_path, target=target, emit=emit, name="small")
         content = built.files[0][0].read_bytes()
-        assert 0 < built.code_bytes < 80_000
+        levels = 3 if target == "x86_64-linux" else 1  # in one file
+        assert 0 < built.code_bytes < 80_000 * levels
         assert all(f"small_{name}".encode() in content for name in FUNCTIONS)
-
-
-def test_c_sources_compile_without_a_warning(tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no C compiler of the system's own")
-    sx.build(text(), tmp_path, emit="c", name="small")
-    units = sorted((tmp_path / "src").glob("*.c"))
-    assert {unit.name for unit in units} >= {"small.c", "small_steps.c", "small_weights.c"}
-    flags = [
-        "-std=gnu11",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Werror",
-        *TARGETS["native"].cpu().flags,
-    ]
-    include = [f"-I{tmp_path}", f"-I{tmp_path / 'src'}", f"-Wa,-I{tmp_path}"]
-    for unit in units:
-        subprocess.run([compiler, *flags, *include, "-c", "-o", tmp_path / "x.o", unit], check=True)
-    assert "src/small_steps.c" in (tmp_path / "CMakeLists.txt").read_text()
 
 
 def test_cpus_have_names() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sardonyx.backends.cpuinfo import ROOT, CpuInfo, read_cpuinfo
@@ -35,6 +35,9 @@ _X86_EXTRAS = {
     "amx_int8": ("x86-64-v4", "-mamx-int8"),
     "amx_bf16": ("x86-64-v4", "-mamx-bf16"),
 }
+# Past the levels of the psABI: what came with AMX.
+_TILED = "x86-64-amx"
+_OF_TILED = ("avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16")
 # The word of /proc/cpuinfo, the name of the feature here, and its name to the compiler. SVE is left out: a
 # vector has as many lanes as `Cpu.lanes` says, wherever it runs.
 _ARM = {
@@ -94,8 +97,11 @@ def named_cpu(architecture: str, name: str) -> Cpu:
     """
     if architecture == "x86_64":
         levels = ["x86-64", *_LEVELS]
+        if name == _TILED:
+            words = [*(word for level in _LEVELS.values() for word in level), *_OF_TILED]
+            return replace(_x86(CpuInfo({}, frozenset(words), 1)), name=name)
         if name not in levels:
-            raise _unknown(name, levels)
+            raise _unknown(name, [*levels, _TILED])
         words = [word for level in levels[1 : levels.index(name) + 1] for word in _LEVELS[level]]
         return _x86(CpuInfo({}, frozenset(words), 1))
     if architecture == "aarch64":

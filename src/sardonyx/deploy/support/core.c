@@ -197,7 +197,7 @@ static int32_t find_weights(struct model_context *context, sardonyx_error *error
     context->weights = options->weights;
 #if SX_EMBEDDED
     if (context->weights == 0) {
-        context->weights = model_weights;
+        context->weights = (const unsigned char *)model_weights;
         return SARDONYX_OK;
     }
 #endif
@@ -206,8 +206,8 @@ static int32_t find_weights(struct model_context *context, sardonyx_error *error
     if (options->weights_bytes != SX_WEIGHTS_BYTES)
         return fail(error, SARDONYX_BAD_WEIGHTS, "the weights have {a} bytes, where {b} were expected", "",
                     options->weights_bytes, SX_WEIGHTS_BYTES);
-    if (!is_aligned(context->weights, SX_ALIGNMENT))
-        return fail(error, SARDONYX_BAD_WEIGHTS, "the weights must be aligned to {a} bytes", "", SX_ALIGNMENT, 0);
+    if (!is_aligned(context->weights, SX_ADDRESSES))
+        return fail(error, SARDONYX_BAD_WEIGHTS, "the weights must be aligned to {a} bytes", "", SX_ADDRESSES, 0);
     int32_t differing = 0;
     for (size_t i = 0; i < sizeof weights_head; i++) differing += context->weights[i] != weights_head[i];
     if (differing != 0)
@@ -253,9 +253,9 @@ int32_t model_open(struct model_context **context, const sardonyx_options *optio
     }
 #endif
     void *memory = wanted.memory;
-    if (memory != 0 && (!is_aligned(memory, SX_ALIGNMENT) || wanted.memory_bytes < own_bytes))
+    if (memory != 0 && (!is_aligned(memory, SX_ADDRESSES) || wanted.memory_bytes < own_bytes))
         return fail(error, SARDONYX_NO_MEMORY, "the memory must be aligned to {a} bytes and have at least {b}", "",
-                    SX_ALIGNMENT, own_bytes);
+                    SX_ADDRESSES, own_bytes);
     if (memory == 0 && wanted.allocate != 0) memory = wanted.allocate(wanted.user, (size_t)own_bytes);
     if (memory == 0) return fail(error, SARDONYX_NO_MEMORY, "no memory for a context of {a} bytes", "", own_bytes, 0);
     struct model_context *made = memory;

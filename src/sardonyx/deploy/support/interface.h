@@ -12,7 +12,8 @@ enum {
     SARDONYX_BAD_VALUE = 5,    /* an input's value for which the model has no answer */
     SARDONYX_BAD_SHAPE = 16,   /* sizes that the model cannot have, or buffers of other sizes */
     SARDONYX_BAD_ARGUMENT = 17,
-    SARDONYX_BAD_WEIGHTS = 18  /* not the weights of this model */
+    SARDONYX_BAD_WEIGHTS = 18, /* not the weights of this model */
+    SARDONYX_BAD_CPU = 19      /* not even the lowest level of an artifact that has several */
 };
 
 /* What went wrong, for a person. Wherever one is asked for, NULL will do. */

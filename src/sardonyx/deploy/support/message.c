@@ -19,7 +19,7 @@ static char *put_number(char *at, char *end, int64_t value) {
 }
 
 static int starts_with(const char *text, const char *word) {
-    while (*word != 0 && *text == *word) text++, word++;
+    for (; *word != 0 && *text == *word; word++) text++;
     return *word == 0;
 }
 

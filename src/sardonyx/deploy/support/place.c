@@ -75,7 +75,7 @@ static int64_t place_slots(const int64_t *bytes, int64_t *offsets) {
         const int64_t total = place_in_order(bytes, order, tried);
         if (best >= 0 && total >= best) continue;
         best = total;
-        memcpy(offsets, tried, sizeof tried);
+        for (int32_t i = 0; i < SX_SLOTS; i++) offsets[i] = tried[i];
     }
 #ifdef SX_BOUNDED_ARENA
     if (best > SX_BOUNDED_ARENA) {
