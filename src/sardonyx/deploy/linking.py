@@ -70,9 +70,7 @@ def link_shared(
     if target.form == "coff":
         _link_windows(toolchain, objects, out, names)
     elif target.form == "macho":
-        argv = [packaged_zig(), "cc", "-target", "aarch64-macos", "-shared", "-Wl,-s"]
-        argv += [f"-Wl,-install_name,@rpath/{out.name}", "-o", str(out), *map(str, objects)]
-        run_tool(toolchain, argv, out.parent, "")
+        _link_macos(toolchain, objects, out)
     elif not toolchain.linker:  # a compiler of the user's own brings its own libraries
         link_library(toolchain, objects, out, [f"-Wl,-soname,{out.name}"])
     else:
@@ -155,6 +153,15 @@ def _named_libraries(
         run_tool(toolchain, argv, folder, "")
         found.append(str(library))
     return found
+
+
+def _link_macos(toolchain: Toolchain, objects: Sequence[Path], out: Path) -> None:
+    """By zig's own linker, which also signs it. Nothing of the compiler's library is needed: it would be compiled first."""
+    argv = [packaged_zig(), "build-lib", "-dynamic", "-target", "aarch64-macos", "-lc", "-fstrip"]
+    argv += ["-fno-compiler-rt", "-fno-ubsan-rt", "-install_name", f"@rpath/{out.name}"]
+    cache = str(out.parent / "zig")
+    argv += ["--cache-dir", cache, "--global-cache-dir", cache, f"-femit-bin={out}"]
+    run_tool(toolchain, [*argv, *map(str, objects)], out.parent, "")
 
 
 def _link_windows(
