@@ -62,6 +62,12 @@ def convert(
             help="What a framework that does not run here answered to --inputs: .npy, or .npz by name.",
         ),
     ] = None,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="Which one of a SavedModel or .tflite file that has several."
+        ),
+    ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Open a pickle, which may run any code. Only your own.")
     ] = False,
@@ -105,6 +111,8 @@ def convert(
     options: dict[str, Any] = {"trust": trust} if trust else {}
     if weights is not None:
         options["weights"] = weights
+    if signature is not None:
+        options["signature"] = signature
     if answers:
         options["answers"] = [call.kwargs or call.args for call in read_calls(answers, [])]
     with progress_bar(f"converting {source}") as (progress, task):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx.backends.reference import SparseTensor, Value
-from sardonyx.comparison.tolerance import Tolerance, tolerance_of
+from sardonyx.comparison.tolerance import EXACT, Tolerance, tolerance_of
 
 __all__ = ["Difference", "differences"]
 
@@ -70,9 +70,20 @@ def _finite(number: float) -> float | None:
 
 
 def differences(
-    name: str, first: Value, second: Value, rtol: float | None = None, atol: float | None = None
+    name: str,
+    first: Value,
+    second: Value,
+    rtol: float | None = None,
+    atol: float | None = None,
+    *,
+    tolerance: Tolerance | None = None,
 ) -> Iterator[Difference]:
-    """Compare two values; containers give one difference a leaf, or one that says how they differ."""
+    """Compare two values; containers give one difference a leaf, or one that says how they differ.
+
+    Args:
+        rtol, atol: instead of the contract for floats.
+        tolerance: instead of both, for arrays of any numbers.
+    """
     if isinstance(first, list) and isinstance(second, list):
         if len(first) != len(second):
             yield _unlike(name, first, f"{len(first)} elements against {len(second)}")
@@ -90,7 +101,8 @@ def differences(
         reason = "" if first is second else "one has a value and the other none"
         yield _unlike(name, first if first is not None else second, reason)
     else:
-        yield _compare_arrays(name, _as_array(first), _as_array(second), rtol, atol)
+        a, b = _as_array(first), _as_array(second)
+        yield _compare_arrays(name, a, b, tolerance or tolerance_of(a.dtype, rtol, atol))
 
 
 def _as_array(value: Any) -> Array:
@@ -111,11 +123,7 @@ def _type_name(array: Array) -> str:
     return "string" if array.dtype == object else array.dtype.name
 
 
-def _compare_arrays(
-    name: str, a: Array, b: Array, rtol: float | None, atol: float | None
-) -> Difference:
-    tolerance = tolerance_of(a.dtype, rtol, atol)
-
+def _compare_arrays(name: str, a: Array, b: Array, tolerance: Tolerance) -> Difference:
     def unlike(reason: str) -> Difference:
         nan = float("nan")
         shape, text = a.shape, str(tolerance)
@@ -140,7 +148,7 @@ def _compare_numbers(name: str, a: Array, b: Array, tolerance: Tolerance) -> Dif
     x, y = np.where(finite, x, 0.0), np.where(finite, y, 0.0)
     gap, size = np.abs(x - y), np.abs(y)
     largest = float(size.max()) if size.size else 0.0
-    if a.dtype.kind in "biu":
+    if a.dtype.kind in "biu" and tolerance == EXACT:
         outside = a.reshape(-1) != b.reshape(-1)  # exact where float64 is not
     else:
         allowed = tolerance.atol + tolerance.rtol * size + tolerance.of_largest * largest

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import onnx_ir as ir
 
 from sardonyx.backends.reference import Value
+from sardonyx.comparison.tolerance import Tolerance
 
 __all__ = ["Answer", "Candidate", "Feeds", "Route", "Trial"]
 
@@ -38,12 +39,17 @@ class Candidate:
         answer: what the framework itself answers, in the order of the model's outputs.
         trials: the inputs to check on, the user's own example first.
         notes: what the user should know.
+        tolerances: of outputs that the framework itself rounds to steps, as integers that stand for reals; all others
+            are held to the contract.
+        pieces: its operators one by one, each on the framework's own values, where such rounding adds up on the way.
     """
 
     model: ir.Model
     answer: Answer
     trials: tuple[Trial, ...]
     notes: tuple[str, ...] = ()
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    pieces: Candidate | None = None
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,15 @@ FRONTENDS: tuple[Frontend, ...] = (
         "sardonyx.conversion.jax.frontend",
         ("jax", "jaxlib", "flax", "equinox"),
     ),
+    Frontend(
+        "tflite",
+        "",  # only the proof of the result needs LiteRT or TensorFlow
+        "tflite",
+        "LiteRT 2.3",
+        "sardonyx.conversion.tflite.frontend",
+        (),
+        (".tflite", ".lite"),
+    ),
 )
 
 

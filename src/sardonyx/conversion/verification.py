@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from sardonyx.backends.reference import Value
 from sardonyx.comparison.difference import Difference, differences
 from sardonyx.comparison.engines import open_engine
+from sardonyx.comparison.tolerance import Tolerance
 from sardonyx.conversion.candidate import Candidate, Trial
 from sardonyx.errors import ConvertError
 
@@ -69,6 +70,23 @@ class Verification:
 
 def verify(candidate: Candidate, *, engine: str = "sardonyx") -> Verification:
     """Run the model and the framework on every trial; stops at the first one that differs."""
+    results = []
+    if candidate.pieces is not None:
+        pieces = verify(candidate.pieces, engine=engine)
+        results = [_worst(trial) for trial in pieces.trials]
+        if not pieces.ok:
+            return Verification(tuple(results))
+    return Verification((*results, *_run(candidate, engine)))
+
+
+def _worst(trial: TrialResult) -> TrialResult:
+    """What differs, or the one output of many that is furthest off."""
+    wrong = tuple(output for output in trial.outputs if not output.ok)
+    furthest = sorted(trial.outputs, key=lambda output: output.of_largest)[-1:]
+    return TrialResult(trial.what, wrong or tuple(furthest))
+
+
+def _run(candidate: Candidate, engine: str) -> list[TrialResult]:
     run = open_engine(engine, candidate.model)
     names = [value.name or "" for value in candidate.model.graph.outputs]
     results: list[TrialResult] = []
@@ -79,16 +97,25 @@ def verify(candidate: Candidate, *, engine: str = "sardonyx") -> Verification:
                 f"the framework gives {len(expected)} outputs and the model has {len(names)}."
             )
         answers = run(trial.feeds)
-        results.append(_judge(trial, names, [answers[name] for name in names], expected))
+        found = [answers[name] for name in names]
+        results.append(_judge(trial, names, found, expected, candidate.tolerances))
         if not results[-1].ok:
             break
-    return Verification(tuple(results))
+    return results
 
 
 def _judge(
-    trial: Trial, names: Sequence[str], answers: Sequence[Value], expected: Sequence[Value]
+    trial: Trial,
+    names: Sequence[str],
+    answers: Sequence[Value],
+    expected: Sequence[Value],
+    tolerances: Mapping[str, Tolerance],
 ) -> TrialResult:
     rows = zip(names, answers, expected, strict=True)
     with np.errstate(all="ignore"):
-        found = [d for name, ours, theirs in rows for d in differences(name, ours, theirs)]
+        found = [
+            difference
+            for name, ours, theirs in rows
+            for difference in differences(name, ours, theirs, tolerance=tolerances.get(name))
+        ]
     return TrialResult(trial.what, tuple(found))
