@@ -8,6 +8,7 @@ few roundings give it, each for one element that really lies that near to a jump
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ def is_rounding(
             return not (_wrong(values[name], was, now, 0.0) or _signs(was, now, bound))
         if not _wrong(values[name], was, now) or truth.explains(name, was, now):
             return True
-        return not _wrong(values[name], was, now, slack=truth.sway(name, values[name]))
+        return not _wrong(values[name], was, now, slack=truth.sway(name, values))
     except SardonyxError:  # an operator that knows no float64
         return False
 
@@ -96,22 +97,21 @@ class Truth:
         given = {jump.nudge: nudges.get(jump.nudge, zero) for jump in self.jumps}
         return self._program.run_all({**self._feeds, **given}, Guard(1 << 30))
 
-    def sway(self, name: str, exact: Array) -> Array:
-        """How far an output moves when every constant is a rounding larger or smaller: rules fold factors into weights,
-        and terms that cancelled to the last bit no longer do."""
+    def sway(self, name: str, values: Mapping[str, Any]) -> Array:
+        """How far an output moves when every constant is a rounding larger or smaller, or every result too, if that takes
+        nothing over a jump: rules fold factors into weights, and terms that cancelled to the last bit no longer do."""
+        exact = np.asarray(values[name], np.float64)
         farthest = np.zeros(exact.shape)
-        for seed in range(6):
-            rng = np.random.default_rng(seed)
-            copy = onnx.ModelProto()
-            copy.CopyFrom(self._proto)
-            for tensor in _doubles(copy.graph):
-                array = numpy_helper.to_array(tensor)
-                array = array * (1 + _UNIT * rng.uniform(-1.0, 1.0, array.shape))
-                tensor.CopyFrom(numpy_helper.from_array(np.asarray(array), tensor.name))
+        jumped = {jump.made for jump in self.jumps}
+        results = {one: value for one, value in values.items() if one not in jumped}
+        for seed, moving in itertools.product(range(6), ({}, results)):
+            copy = _rounded(self._proto, moving, np.random.default_rng(seed))
             self._runs += 1
             zero = np.zeros((), dtype=np.float64)
             given = {jump.nudge: zero for jump in self.jumps}
             moved = compile_model(load(copy)).run_all({**self._feeds, **given}, Guard(1 << 30))
+            if moving and not all(_same(moved[one], values[one]).all() for one in jumped):
+                continue
             with np.errstate(all="ignore"):
                 gap = np.abs(np.asarray(moved[name], np.float64) - exact)
             farthest = np.maximum(farthest, np.nan_to_num(gap, nan=0.0, posinf=0.0))
@@ -239,6 +239,36 @@ def _written_out(
     steps = call("Add", call("Round", call("Div", node.input[0], node.input[1])), zero)
     call("Cast", call("Min", call("Max", steps, low), high), out=node.output[0], to=int(dtype))
     return nodes
+
+
+def _rounded(
+    proto: onnx.ModelProto, values: Mapping[str, Any], rng: np.random.Generator
+) -> onnx.ModelProto:
+    """A graph whose constants and these results are off by a rounding at the most, every element by its own."""
+
+    def factors(shape: tuple[int, ...]) -> Array:
+        return np.asarray(1 + _UNIT * rng.uniform(-1.0, 1.0, shape))
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for tensor in _doubles(copy.graph):
+        array = numpy_helper.to_array(tensor)
+        tensor.CopyFrom(numpy_helper.from_array(array * factors(array.shape), tensor.name))
+    nodes: list[onnx.NodeProto] = []
+    for node in copy.graph.node:
+        own = onnx.NodeProto.FromString(node.SerializeToString())
+        nodes.append(own)
+        for place, made in enumerate(node.output):
+            value = values.get(made)
+            if node.op_type == "Constant" or getattr(value, "dtype", None) != np.float64:
+                continue
+            own.output[place] = f"exact {made}"
+            factor = numpy_helper.from_array(factors(np.shape(value)))
+            nodes.append(helper.make_node("Constant", [], [f"rounding {made}"], value=factor))
+            nodes.append(helper.make_node("Mul", [f"exact {made}", f"rounding {made}"], [made]))
+    del copy.graph.node[:]
+    copy.graph.node.extend(nodes)
+    return copy
 
 
 def _doubles(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
