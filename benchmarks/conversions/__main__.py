@@ -29,7 +29,7 @@ FRAMEWORKS = {
     "sklearn": "scikit-learn",
     "trees": "XGBoost, LightGBM, CatBoost",
     "jax": "JAX, flax, equinox",
-    "stored": "MXNet",
+    "stored": "MXNet, Caffe2",
 }
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "convert.md"
 _MOST_TEXT = 160

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.conversions import caffe2_models as caffe2
 from benchmarks.conversions import mxnet_models as mxnet
 from benchmarks.conversions.case import Case
 
@@ -17,4 +18,7 @@ CASES = (
     Case("MXNet slices, pads, Deconvolution", mxnet.views),
     Case("MXNet 0.8 symbol", mxnet.old_symbol),
     Case("MXNet Custom operator", mxnet.custom, refusal="without a translation: Custom"),
+    Case("Caffe2 AlexNet, pools that round up, symbolic batch", caffe2.alexnet),
+    Case("Caffe2 channels last, BatchNorm, PReLU", caffe2.channels_last),
+    Case("Caffe2 old broadcasting, Split, ConvTranspose", caffe2.old_broadcast),
 )
