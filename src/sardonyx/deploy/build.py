@@ -26,6 +26,7 @@ from sardonyx.deploy.c_project import write_c_project
 from sardonyx.deploy.draft import Draft
 from sardonyx.deploy.embedding import write_data_unit
 from sardonyx.deploy.levels import (
+    AMX,
     DISPATCH,
     Level,
     level_cpu,
@@ -208,6 +209,12 @@ def _folder(out: Path) -> Iterator[Path]:
 
 def _cpu(target: DeployTarget, request: Request) -> Cpu:
     """What is compiled for. Sources go without dispatch: every file of theirs has the same flags."""
+    if request.cpu == AMX and not level_names(request.target, request.cpu, request.emit):
+        raise BuildError(
+            f"{AMX} is for libraries and programs of x86_64-linux, which ask the system for tiles",
+            value=request.cpu,
+            hint="Name x86-64-v4, or another target.",
+        )
     several = request.cpu in (None, DISPATCH) and target.cpus[0] == DISPATCH
     return target.cpu("x86-64-v3" if several and request.emit == "c" else request.cpu)
 

@@ -19,6 +19,7 @@ from sardonyx.deploy.build import FUNCTIONS
 from sardonyx.deploy.levels import _SIGNATURES
 from sardonyx.deploy.library import agrees
 from sardonyx.deploy.targets import TARGETS
+from sardonyx.errors import BuildError
 
 LIBRARY = r"""
 #ifndef FORCED
@@ -113,3 +114,9 @@ def test_tiles_are_used_where_products_are_large(tmp_path: Path) -> None:
         content = built.files[0][0].read_bytes()
         assert (b"wide_amx_run" in content) == there
         assert bool(dot.search(content)) == there
+
+
+def test_tiles_need_somebody_who_asks_for_them(tmp_path: Path) -> None:
+    for target, emit in (("x86_64-linux", "c"), ("x86_64-windows", "so")):
+        with pytest.raises(BuildError, match="which ask the system for tiles"):
+            sx.build(text(), tmp_path, target=target, emit=emit, cpu="x86-64-amx")
