@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sardonyx.api import prune as prune
     from sardonyx.api import quantize as quantize
     from sardonyx.api import simplify as simplify
+    from sardonyx.api import to_jax as to_jax
+    from sardonyx.api import to_keras as to_keras
     from sardonyx.api import to_torch as to_torch
     from sardonyx.errors import SardonyxError as SardonyxError
     from sardonyx.model.limits import Limits as Limits
@@ -72,6 +74,8 @@ _HOME = {
     "quantize": "sardonyx.api",
     "save": "sardonyx.model.save",
     "simplify": "sardonyx.api",
+    "to_jax": "sardonyx.api",
+    "to_keras": "sardonyx.api",
     "to_torch": "sardonyx.api",
 }
 
@@ -108,6 +112,8 @@ __all__ = [
     "quantize",
     "save",
     "simplify",
+    "to_jax",
+    "to_keras",
     "to_torch",
 ]
 

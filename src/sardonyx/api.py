@@ -62,6 +62,8 @@ __all__ = [
     "prune",
     "quantize",
     "simplify",
+    "to_jax",
+    "to_keras",
     "to_torch",
 ]
 
@@ -320,6 +322,48 @@ def convert(
     )
     run = convert_isolated if file else convert_model
     return run(request, framework=framework, check=verify, progress=progress)
+
+
+def to_jax(
+    source: Source, *, folder: str | os.PathLike[str] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The model as `function(parameters, *inputs)`, which JAX can jit and differentiate, and its parameters.
+
+    Without `jax_enable_x64`, integers are of 32 bits, and a model of float64 is refused.
+
+    Args:
+        folder: also write `model.py` and `weights.npz` there, which need jax alone.
+
+    Raises:
+        UnsupportedError: an operator has no form in JAX, or asks for sizes that only data tell.
+    """
+    from pathlib import Path
+
+    from sardonyx.conversion.back.jax.function import make_function, write_folder
+
+    function, parameters = make_function(load(source, limits=limits))
+    if folder is not None:
+        write_folder(function, parameters, Path(folder))
+    return function, parameters
+
+
+def to_keras(
+    source: Source, *, file: str | os.PathLike[str] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Any:
+    """The model as a `keras.Model` for any backend of Keras 3; `model.source` is its program.
+
+    Args:
+        file: also save it there (`.keras`); to load it again, import `sardonyx.conversion.back.keras.model` first.
+
+    Raises:
+        UnsupportedError: an operator has no form in Keras, or asks for sizes that only data tell.
+    """
+    from sardonyx.conversion.back.keras.model import make_model
+
+    made = make_model(load(source, limits=limits))
+    if file is not None:
+        made.save(os.fspath(file))
+    return made
 
 
 def to_torch(

@@ -39,6 +39,8 @@ PUBLIC = {
     "quantize",
     "save",
     "simplify",
+    "to_jax",
+    "to_keras",
     "to_torch",
 }
 

@@ -12,7 +12,7 @@ __all__ = ["back"]
 
 def back(
     model: Annotated[Path, typer.Argument(help="The ONNX model.", show_default=False)],
-    to: Annotated[Literal["torch"], typer.Option("--to", help="The framework.")],
+    to: Annotated[Literal["torch", "jax", "keras"], typer.Option("--to", help="The framework.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write, or a .keras file.")
     ],
@@ -23,11 +23,15 @@ def back(
     nothing that it says is executed. Exit code 2 when an operator has no form in the framework.
 
     \b
-    Example:
+    Examples:
         sardonyx back model.onnx --to torch -o folder
+        sardonyx back model.onnx --to keras -o model.keras
     """
     from sardonyx import api
     from sardonyx.cli.console import plain, stdout, text
 
-    {"torch": api.to_torch}[to](model, folder=output)
+    if to == "keras":
+        api.to_keras(model, file=output)
+    else:
+        (api.to_torch if to == "torch" else api.to_jax)(model, folder=output)
     stdout().print(text(f"{to}, written to {plain(output)}."))

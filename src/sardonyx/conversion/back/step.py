@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from sardonyx.conversion.back.text import Function
     from sardonyx.conversion.back.writer import Writer
 
-__all__ = ["Step", "number_text", "tuple_text"]
+__all__ = ["NIBBLES", "Step", "number_text", "tuple_text"]
 
 # In a byte each, where nothing is computed with them.
-_NIBBLES = (ir.DataType.INT4, ir.DataType.UINT4)
+NIBBLES = (ir.DataType.INT4, ir.DataType.UINT4)
 _OF_NIBBLES = ("QuantizeLinear", "DequantizeLinear")
 _CALLED = re.compile(r"\b(\w+)\(")
 
@@ -62,7 +62,7 @@ class Step:
         """Refuse what the framework has no tensors of."""
         for facts in (*self.call.inputs, *self.outputs):
             if facts is not None and facts.kind == "tensor" and facts.dtype is not None:
-                if facts.dtype in _NIBBLES and self.node.op_type not in _OF_NIBBLES:
+                if facts.dtype in NIBBLES and self.node.op_type not in _OF_NIBBLES:
                     self.refuse(f"it has no type {facts.dtype}")
                 self.type_text(facts.dtype)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from sardonyx.ops.facts import CONTINUOUS
 
-__all__ = ["Weight", "is_trained"]
+__all__ = ["Weight", "is_trained", "weight_array"]
 
 # Inputs that belong to how an operator is set up, or that training of the source kept as statistics.
 _SETTINGS = {
@@ -51,3 +52,10 @@ def is_trained(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
         np.asarray(tensor.numpy(), dtype=np.float64) if tensor.nbytes < 1 << 20 else tensor.numpy()
     )
     return bool(np.isfinite(array).all()) and bool(np.abs(array).max(initial=0) < _HUGE)
+
+
+def weight_array(weight: Weight) -> np.ndarray[Any, Any]:
+    """Its numbers; of 4 bits in a byte each."""
+    array = weight.tensor.numpy()
+    narrow = {ir.DataType.INT4: "int8", ir.DataType.UINT4: "uint8"}.get(weight.tensor.dtype)
+    return array.astype(narrow) if narrow else array

@@ -20,10 +20,11 @@ import onnx_ir as ir
 from sardonyx.conversion.back.language import Language
 from sardonyx.conversion.back.names import Names, snake_case
 from sardonyx.conversion.back.sizes import size_text
-from sardonyx.conversion.back.step import Step
+from sardonyx.conversion.back.step import NIBBLES, Step
 from sardonyx.conversion.back.support import HELPERS
 from sardonyx.conversion.back.text import Function, Statement, without_unread
 from sardonyx.conversion.back.weights import Weight, is_trained
+from sardonyx.errors import UnsupportedError
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.facts import DISCRETE, VARYING, fact_symbols
 from sardonyx.passes.shapes import Shapes
@@ -53,6 +54,12 @@ class Program:
 def write(model: ir.Model, shapes: Shapes, language: Language, name: str) -> Program:
     """The model's graph in the words of a language; what it cannot say is refused."""
     writer = Writer(model, shapes, language)
+    for value in (*writer.ports(model.graph), *model.graph.outputs):
+        if shapes.of(value).dtype in NIBBLES:
+            raise UnsupportedError(
+                f"{language.name}: it is of {shapes.of(value).dtype}, which the framework has no tensors of.",
+                where=f"{(value.name or '')[:80]!r}",
+            )
     function = writer.function(model.graph, name)
     return Program(
         function,

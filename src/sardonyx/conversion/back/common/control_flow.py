@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from sardonyx.conversion.back.language import Entry
 from sardonyx.conversion.back.step import Step, tuple_text
+from sardonyx.conversion.back.support.control_flow import scan_graph
 
 __all__ = ["ENTRIES"]
 
@@ -74,7 +75,7 @@ def _scan(step: Step) -> str:
     body = step.body("body", "turn")
     texts = step.tensors()
     first, sequences = tuple_text(texts[:states]), tuple_text(texts[states:])
-    return f"{step.help('scan_graph')}({body.name}, {first}, {sequences})"
+    return f"{step.use(scan_graph)}({body.name}, {first}, {sequences})"
 
 
 ENTRIES: Mapping[str, Entry] = {"If": _if, "Loop": _loop, "Scan": _scan}

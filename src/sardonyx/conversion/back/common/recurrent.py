@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sardonyx.conversion.back.language import Entry
 from sardonyx.conversion.back.step import Step, tuple_text
+from sardonyx.conversion.back.support.control_flow import batch_first
 from sardonyx.conversion.back.support.recurrent import gru, lstm, rnn
 
 __all__ = ["ENTRIES"]
@@ -57,7 +58,7 @@ class _Recurrent:
         """The outputs as the node has them."""
         if not self.batch_first:
             return text
-        turn = self.step.help("batch_first")
+        turn = self.step.use(batch_first)
         return f"{turn}(*{text})"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sardonyx.conversion.back.support import (
     arithmetic,
+    control_flow,
     gathering,
     normalizing,
     padding,
@@ -19,5 +20,14 @@ from sardonyx.conversion.back.support import (
 
 __all__ = ["HELPERS"]
 
-_MODULES = (arithmetic, gathering, normalizing, padding, quantizing, recurrent, resizing)
+_MODULES = (
+    arithmetic,
+    control_flow,
+    gathering,
+    normalizing,
+    padding,
+    quantizing,
+    recurrent,
+    resizing,
+)
 HELPERS = frozenset(name for module in _MODULES for name in module.__all__)

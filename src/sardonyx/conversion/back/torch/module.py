@@ -12,7 +12,7 @@ from sardonyx.conversion.back.prepare import prepare_back
 from sardonyx.conversion.back.source import load_source, module_source
 from sardonyx.conversion.back.text import INDENT, function_lines
 from sardonyx.conversion.back.torch.language import TORCH
-from sardonyx.conversion.back.weights import Weight
+from sardonyx.conversion.back.weights import Weight, weight_array
 from sardonyx.conversion.back.writer import Program, write
 from sardonyx.conversion.torch.arrays import to_tensor
 
@@ -43,13 +43,7 @@ def write_folder(module: torch.nn.Module, folder: Path) -> list[Path]:
 
 
 def _state(program: Program) -> dict[str, torch.Tensor]:
-    return {name: _tensor(weight.tensor) for name, weight in program.weights.items()}
-
-
-def _tensor(tensor: ir.TensorProtocol) -> torch.Tensor:
-    array = tensor.numpy()
-    narrow = {ir.DataType.INT4: "int8", ir.DataType.UINT4: "uint8"}.get(tensor.dtype)
-    return to_tensor(array.astype(narrow) if narrow else array)
+    return {name: to_tensor(weight_array(weight)) for name, weight in program.weights.items()}
 
 
 def _source(program: Program) -> str:

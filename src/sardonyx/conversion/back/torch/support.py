@@ -7,9 +7,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812  (everybody's name for it)
 
+from sardonyx.conversion.back.support.control_flow import seen_by_windows
+
 __all__ = [
     "average_pool",
-    "batch_first",
     "conv_transpose",
     "counted_loop",
     "device_of",
@@ -22,7 +23,6 @@ __all__ = [
     "product_of",
     "rnn",
     "scan",
-    "scan_graph",
     "scatter_elements",
     "scatter_nd",
     "sigmoid",
@@ -70,23 +70,6 @@ def top_k(x: Any, count: int, axis: int, largest: bool) -> Any:
     return values.narrow(axis, 0, count), indices.narrow(axis, 0, count)
 
 
-def _pooled(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
-    """What each place of a window sees, one tensor after the other."""
-    sizes = [
-        (x.shape[axis + 2] - (k - 1) * d - 1) // s + 1
-        for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True))
-    ]
-    for place in range(torch.Size(kernel).numel()):
-        index, rest = [slice(None), slice(None)], place
-        begins = []
-        for k in reversed(kernel):
-            begins.append(rest % k)
-            rest //= k
-        for begin, s, d, n in zip(reversed(begins), strides, dilations, sizes, strict=True):
-            index.append(slice(begin * d, begin * d + (n - 1) * s + 1, s))
-        yield x[tuple(index)]
-
-
 def max_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
     """Over windows that fit."""
     pool = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}[len(kernel)]
@@ -98,7 +81,7 @@ def average_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
     if set(dilations) == {1}:
         pool = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}[len(kernel)]
         return pool(x, kernel, stride=strides)
-    seen = list(_pooled(x, kernel, strides, dilations))
+    seen = list(seen_by_windows(x, kernel, strides, dilations))
     return sum(seen) / len(seen)
 
 
@@ -160,19 +143,6 @@ def scan(turn: Any, state: Any, sequence: Any) -> Any:
     return state, torch.stack(outputs)
 
 
-def scan_graph(body: Any, states: Any, sequences: Any) -> Any:
-    count = len(states)
-
-    def turn(state: Any, parts: Any) -> Any:
-        found = body(*state, *parts)
-        found = found if isinstance(found, tuple) else (found,)
-        return found[:count], found[count:]
-
-    last, outputs = scan(turn, states, sequences)
-    found = (*last, *outputs)
-    return found[0] if len(found) == 1 else found
-
-
 def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
     """As often as `trips` and the condition allow; what each turn gives besides states is stacked."""
     count, outputs, index = len(states), [], 0
@@ -188,11 +158,6 @@ def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
 
 def counted_loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
     return loop(body, trips, condition, states)
-
-
-def batch_first(outputs: Any, *states: Any) -> Any:
-    """[time, direction, batch, …] and [direction, batch, …] with the batch in front."""
-    return outputs.permute(2, 0, 1, 3), *(state.permute(1, 0, 2) for state in states)
 
 
 def _torch_weights(w: Any, r: Any, b: Any, gates: Any) -> Any:

@@ -1,0 +1,1 @@
+"""ONNX back to JAX: a pure function and its parameters."""

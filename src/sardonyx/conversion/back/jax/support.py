@@ -1,0 +1,167 @@
+"""Functions that go with programs over JAX, where a framework has its own way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = [
+    "average_pool",
+    "conv",
+    "conv_transpose",
+    "counted_loop",
+    "flip",
+    "loop",
+    "max_pool",
+    "places",
+    "scan",
+    "scatter_elements",
+    "scatter_nd",
+    "sigmoid",
+    "take",
+    "top_k",
+    "weights_like",
+]
+
+
+def take(x: Any, indices: Any, axis: int) -> Any:
+    """Rows of an axis."""
+    return x[(slice(None),) * axis + (indices.astype(int),)]
+
+
+def flip(x: Any, axis: int) -> Any:
+    return jnp.flip(x, axis)
+
+
+def sigmoid(x: Any) -> Any:
+    return jax.nn.sigmoid(x)
+
+
+def places(count: int, like: Any) -> Any:
+    """0, 1, 2, … as numbers that are known when the program is traced."""
+    return np.arange(count, dtype=np.float32)
+
+
+def weights_like(weights: Any, x: Any) -> Any:
+    return jnp.asarray(weights, x.dtype)
+
+
+def scan(turn: Any, state: Any, sequence: Any) -> Any:
+    return jax.lax.scan(turn, state, sequence)
+
+
+def top_k(x: Any, count: int, axis: int, largest: bool) -> Any:
+    """The largest or smallest elements with their places; of equal ones the first."""
+    order = jnp.argsort(x, axis=axis, stable=True, descending=largest)
+    kept = jax.lax.slice_in_dim(order, 0, count, axis=axis)
+    return jnp.take_along_axis(x, kept, axis=axis), kept
+
+
+def conv(x: Any, w: Any, b: Any, strides: Any, dilations: Any, groups: int) -> Any:
+    """Over windows that fit."""
+    none = [(0, 0)] * len(strides)
+    y = jax.lax.conv_general_dilated(
+        x, w, strides, none, rhs_dilation=dilations, feature_group_count=groups
+    )
+    return y if b is None else y + b.reshape((-1,) + (1,) * len(strides))
+
+
+def conv_transpose(
+    x: Any, w: Any, b: Any, stride: Any, pads: Any, extra: Any, dilation: Any, groups: int
+) -> Any:
+    """A convolution over an input that is spread out, with the filters turned around."""
+    kernel = w.shape[2:]
+    parts = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel).swapaxes(1, 2)
+    turned = jnp.flip(parts, tuple(range(3, parts.ndim)))
+    turned = turned.reshape(groups * w.shape[1], w.shape[0] // groups, *kernel)
+    around = [
+        ((k - 1) * d - before, (k - 1) * d - after + more)
+        for k, d, (before, after), more in zip(kernel, dilation, pads, extra, strict=True)
+    ]
+    y = jax.lax.conv_general_dilated(
+        x,
+        turned,
+        (1,) * len(kernel),
+        around,
+        lhs_dilation=stride,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+    )
+    return y if b is None else y + b.reshape((-1,) + (1,) * len(kernel))
+
+
+def max_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
+    """Over windows that fit."""
+    return jax.lax.reduce_window(
+        x,
+        -jnp.inf,
+        jax.lax.max,
+        (1, 1, *kernel),
+        (1, 1, *strides),
+        "VALID",
+        window_dilation=(1, 1, *dilations),
+    )
+
+
+def average_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
+    """Over windows that fit."""
+    total = jax.lax.reduce_window(
+        x,
+        0.0,
+        jax.lax.add,
+        (1, 1, *kernel),
+        (1, 1, *strides),
+        "VALID",
+        window_dilation=(1, 1, *dilations),
+    )
+    return total / np.prod(kernel).item()
+
+
+def scatter_elements(x: Any, indices: Any, updates: Any, axis: int, how: str) -> Any:
+    """A copy of `x` with elements along an axis replaced, or combined with others."""
+    index = list(jnp.meshgrid(*(jnp.arange(size) for size in indices.shape), indexing="ij"))
+    index[axis] = indices
+    ways = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
+    return getattr(x.at[tuple(index)], ways[how])(updates)
+
+
+def scatter_nd(x: Any, indices: Any, updates: Any, how: str) -> Any:
+    """A copy of `x` with slices replaced, or combined with others."""
+    where = tuple(indices[..., axis] for axis in range(indices.shape[-1]))
+    ways = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
+    return getattr(x.at[where], ways[how])(updates)
+
+
+def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
+    """As often as `trips` and the condition allow."""
+
+    def goes_on(turn: Any) -> Any:
+        index, going, _ = turn
+        return going if trips is None else jnp.logical_and(index < trips, going)
+
+    def once(turn: Any) -> Any:
+        index, going, old = turn
+        found = body(index, going, *old)
+        going, *new = found if isinstance(found, tuple) else (found,)
+        return index + 1, going.reshape(()), tuple(new)
+
+    begin = jnp.asarray(0), jnp.asarray(condition).reshape(()), states
+    found = jax.lax.while_loop(goes_on, once, begin)[2]
+    return found[0] if len(found) == 1 else found
+
+
+def counted_loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
+    """So often as was known before; what each turn gives besides states is stacked."""
+    count = len(states)
+
+    def turn(old: Any, index: Any) -> Any:
+        found = body(index, jnp.asarray(True), *old)
+        found = found if isinstance(found, tuple) else (found,)
+        return found[1 : 1 + count], found[1 + count :]
+
+    last, outputs = jax.lax.scan(turn, states, jnp.arange(trips))
+    found = (*last, *outputs)
+    return found[0] if len(found) == 1 else found
