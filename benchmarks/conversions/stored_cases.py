@@ -1,12 +1,20 @@
-"""The matrix' rows for files of frameworks that do not run here: held to torch's answers for the same networks."""
+"""The matrix' rows for files of frameworks that do not run beside us: held to torch's answers for the same networks."""
 
 from __future__ import annotations
 
 from benchmarks.conversions import caffe2_models as caffe2
 from benchmarks.conversions import mxnet_models as mxnet
+from benchmarks.conversions import paddle_models as paddle
 from benchmarks.conversions.case import Case
+from sardonyx.options import read_environment
 
 __all__ = ["CASES"]
+
+# Paddle runs, in an environment of its own: SARDONYX_PADDLE_PYTHON names it.
+PADDLE = (
+    Case("Paddle CNN with BatchNorm, symbolic batch", paddle.network),
+    Case("Paddle transformer encoder, symbolic batch", paddle.transformer),
+)
 
 CASES = (
     Case("MXNet LeNet, with its loss, symbolic batch", mxnet.lenet),
@@ -21,4 +29,5 @@ CASES = (
     Case("Caffe2 AlexNet, pools that round up, symbolic batch", caffe2.alexnet),
     Case("Caffe2 channels last, BatchNorm, PReLU", caffe2.channels_last),
     Case("Caffe2 old broadcasting, Split, ConvTranspose", caffe2.old_broadcast),
+    *(PADDLE if read_environment().paddle_python else ()),
 )

@@ -21,6 +21,7 @@ VARIABLES: Mapping[str, str] = {
     "SARDONYX_CACHE": "the cache folder, instead of $XDG_CACHE_HOME/sardonyx",
     "SARDONYX_CACHE_LIMIT": "how much the cache may hold, as in 20G or 500M, instead of 10G or a fifth of the disk",
     "SARDONYX_CC": "the C compiler, instead of the one that pip brings",
+    "SARDONYX_PADDLE_PYTHON": "the Python that has paddlepaddle and paddle2onnx, for `convert`",
     "SARDONYX_TRACEBACK": "1 shows Python tracebacks instead of one-line errors",
 }
 
@@ -40,6 +41,7 @@ class Environment:
         compiler: the C compiler as an argument list, when the user chose one.
         traceback: show Python tracebacks where a command would print one line.
         is_set: the names of the variables above that have a value.
+        paddle_python: the Python that has Paddle, when the user named one.
     """
 
     cache_dir: Path
@@ -47,6 +49,7 @@ class Environment:
     compiler: tuple[str, ...] | None = None
     traceback: bool = False
     is_set: tuple[str, ...] = ()
+    paddle_python: str | None = None
 
 
 def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
@@ -62,6 +65,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         cache_dir=_cache_dir(given),
         cache_limit=_bytes("SARDONYX_CACHE_LIMIT", given),
         compiler=compiler or None,
+        paddle_python=given.get("SARDONYX_PADDLE_PYTHON"),
         traceback=given.get("SARDONYX_TRACEBACK", "0") not in ("0", "false", "no"),
         is_set=tuple(name for name in VARIABLES if name in given),
     )

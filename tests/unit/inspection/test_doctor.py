@@ -199,9 +199,11 @@ def test_the_environment_is_read_in_one_place() -> None:
             "SARDONYX_CACHE": "/fast",
             "SARDONYX_CACHE_LIMIT": "2.5 GiB",
             "SARDONYX_CC": "zig cc -O2",
+            "SARDONYX_PADDLE_PYTHON": "/opt/paddle/bin/python",
             "SARDONYX_TRACEBACK": "1",
         }
     )
+    assert given.paddle_python == "/opt/paddle/bin/python"
     assert given.cache_dir == Path("/fast")
     assert given.cache_limit == 5 << 29
     assert given.compiler == ("zig", "cc", "-O2")
