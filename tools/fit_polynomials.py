@@ -34,6 +34,9 @@ class Fit:
     high: Real
     degree: int
     ctype: str
+    in_blocks: bool = (
+        False  # of four powers: sums at work at the same time, and fewer copies of coefficients
+    )
 
 
 def _in_square(f: Function, power: int) -> tuple[Function, Function]:
@@ -56,6 +59,13 @@ def odd(
 ) -> Fit:
     target, weight = _in_square(f, power)
     return Fit(name, says, target, weight, mp.mpf("1e-12"), high**2, degree, ctype)
+
+
+GELU_END = mp.mpf("5.5")  # where 1e-7 is left
+
+
+def _gelu_tail(t: Real) -> Real:
+    return t * mp.erfc(t / ROOT) / 2
 
 
 HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")
@@ -101,6 +111,17 @@ FITS = (
         mp.mpf("3.951"),
         7,
         "float",
+    ),
+    Fit(
+        "gelu",
+        "t·(1 - erf(t/sqrt(2)))/2 = P(t/2.75 - 1), 0 <= t <= 5.5",
+        lambda x: _gelu_tail((x + 1) * GELU_END / 2),
+        lambda x: mp.mpf(1),
+        mp.mpf(-1),
+        mp.mpf(1),
+        16,
+        "float",
+        in_blocks=True,
     ),
     odd("sin", "sin x = x + x³·P(x²), |x| <= pi/4", mp.sin, mp.pi / 4, 4, "double"),
     Fit(
@@ -202,15 +223,32 @@ def render(fit: Fit) -> str:
     """One function, by Horner's scheme."""
     coefficients, error = remez(fit)
     literals = [_literal(c, fit.ctype) for c in coefficients]
-    body = literals[-1]
-    for literal in reversed(literals[:-1]):
-        body = f"{literal} + x * ({body})" if "x" in body[2:] else f"{literal} + x * {body}"
-    body = body.replace(" + x * (", "\n        + x * (")
+    body = f"    return {_horner(literals, 'x')};\n"
+    if fit.in_blocks:
+        body = f"    const {fit.ctype} x2 = x * x, x3 = x2 * x, x4 = x2 * x2;\n    return {_in_blocks(literals)};\n"
     return (
         f"/* {fit.says}; error 2^{float(mp.log(error, 2)):.1f} */\n"
         f"static inline {fit.ctype} sx_poly_{fit.name}({fit.ctype} x) {{\n"
-        f"    return {body};\n}}\n"
+        f"{body}}}\n"
     )
+
+
+def _in_blocks(literals: list[str]) -> str:
+    """Horner's scheme in x^4, over sums of four powers."""
+    blocks = [literals[at : at + 4] for at in range(0, len(literals), 4)]
+    body = ""
+    for block in reversed(blocks):
+        powers = zip(block, ("", "x * ", "x2 * ", "x3 * "), strict=False)
+        total = " + ".join(f"{power}{literal}" for literal, power in powers)
+        body = f"{total}\n        + x4 * ({body})" if body else total
+    return body
+
+
+def _horner(literals: list[str], x: str) -> str:
+    body = literals[-1]
+    for literal in reversed(literals[:-1]):
+        body = f"{literal} + {x} * ({body})" if x in body[2:] else f"{literal} + {x} * {body}"
+    return body.replace(f" + {x} * (", f"\n        + {x} * (")
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ def cast(value: Expr, dtype: Dtype, mode: str = "") -> Expr:
     """The value as another type, by way of f32 where one is narrow; nothing where it has that type."""
     if value.dtype == dtype:
         return value
-    if mode in ("bits", "near", "small"):
+    if mode in ("bits", "near", "small", "saturate"):
         return Cast(value, dtype, mode)
     if value.dtype in NARROW:
         wide: Expr = Cast(value, "f32")

@@ -2,7 +2,7 @@
 
 A comparison and a test answer "bool"; every other operation answers the type of its operands. "over" is a division of
 a finite number by one that is known and ordinary: neither its reciprocal nor that of its reciprocal nor the quotient is
-infinite, and none but the quotient is subnormal.
+infinite, and none but the quotient is subnormal. "gelu" is that of a finite number to within 2^-21, beside one rounding.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ OPERATIONS: dict[str, Operation] = {
     **{name: Operation(2, _NUMBERS) for name in ("add", "sub", "mul", "div", "pow", "fmod", "mod")},
     **{name: Operation(2, _NUMBERS) for name in ("max", "min")},
     "over": Operation(2, FLOATS),
+    "gelu": Operation(1, frozenset({"f32"})),
     **{name: Operation(2, _ALL, "bool") for name in ("eq", "ne")},
     **{name: Operation(2, _NUMBERS, "bool") for name in ("lt", "le", "gt", "ge")},
     **{name: Operation(2, _BITS) for name in ("and", "or", "xor")},
@@ -104,6 +105,9 @@ _EXPONENT_MODES = frozenset(
 _EXTRA_MODES: dict[tuple[Dtype, Dtype], tuple[str, ...]] = {
     ("f64", "f32"): ("odd",),
     ("f32", "i32"): ("near",),
+    ("f32", "i16"): ("near",),
+    ("i16", "i8"): ("saturate",),
+    ("i16", "u8"): ("saturate",),
     ("i32", "f32"): ("small",),
 }
 _SAME_BITS: tuple[frozenset[Dtype], ...] = (
@@ -121,8 +125,9 @@ def cast_modes(source: Dtype, target: Dtype) -> frozenset[str]:
     odd: what is inexact ends in an odd bit, so that the next rounding is as if it were the only one
     nosat: what is too large becomes infinite or NaN, not the largest number
     up, down, nearest: how float8e8m0 rounds; it has no plain meaning
-    near: to the nearest integer, half to even, of a number of at most 2^22; of others, what the bits of its sum with
-        1.5 * 2^23 give
+    near: to the nearest integer, half to even, of a number of at most 2^22, or 32000 for 16 bits; of others, what the
+        bits of its sum with 1.5 * 2^23 give
+    saturate: what is too large for a byte becomes its largest or smallest number
     small: an integer of at most 2^22; of others, what the same bits give
     """
     if any({source, target} <= alike for alike in _SAME_BITS) and source != target:

@@ -4,6 +4,7 @@
     t1: f32 = f32(t0) * 0.01               ->            t1: f32 = f32 small(t0) * 0.01
     t2: f32 = isnan(t1) ? 0 : t1
     t3: f32 = min(max(min(max(t2, 0), 6), 0), 5)         t3: f32 = min(max(t1, 0), 5)
+    t4: u8 = u8(near(min(max(t3, 0), 255)))              t4: u8 = saturate(near(t3))      by 16 bits
 
 What a quantized model writes between two products does so much twice: it rounds to a byte to read it again, and clips what
 was clipped. Ranges are of finite numbers, with rounding as it happens: what is rounded keeps its order. So results stay
@@ -44,6 +45,8 @@ from sardonyx.loops.simplify import without_dead
 __all__ = ["SMALL", "Range", "apply_ranges", "range_of"]
 
 SMALL = 1 << 22  # integers that a cast of mode "small" knows
+_SHORT = 32000  # numbers that are rounded to integers of 16 bits
+_BYTES: tuple[Dtype, ...] = ("i8", "u8")
 _WHOLE: tuple[Dtype, ...] = ("i8", "u8", "i16", "u16", "i32")
 
 
@@ -68,7 +71,9 @@ def range_of(array: np.ndarray[Any, np.dtype[Any]]) -> Range | None:
 
 def apply_ranges(kernel: Kernel, known: Mapping[str, Range]) -> Kernel:
     """An equivalent kernel, where the elements of some buffers are known to be within these ranges."""
-    body = _Walk(known).block(kernel.body)
+    body = without_dead(_Walk(known).block(kernel.body), set())
+    # Bytes that were read again are gone now; the others are made by clipping them.
+    body = _Walk(known, saturates=True).block(body)
     return replace(kernel, body=without_dead(body, set()))
 
 
@@ -78,8 +83,9 @@ _Found = tuple[Expr, Range | None]  # an expression, and where its numbers are
 class _Walk:
     """One walk, first things first; names are unique, so what is known of one stays known."""
 
-    def __init__(self, buffers: Mapping[str, Range]) -> None:
+    def __init__(self, buffers: Mapping[str, Range], *, saturates: bool = False) -> None:
         self.buffers = buffers
+        self.saturates = saturates
         self.ranges: dict[str, Range | None] = {}
         self.values: dict[str, Expr] = {}  # of Lets
 
@@ -136,6 +142,8 @@ class _Walk:
             kept = found if found.within(_limits(target)) else _range_of_type(target)
             if isinstance(inner, Const) and found.within(_limits(target)):
                 return Const(int(inner.value), target), found
+            if self.saturates and target in _BYTES and found.within(_limits(target)):
+                return self.saturated(inner, target) or Cast(inner, target, value.mode), kept
             return Cast(inner, target, value.mode), kept
         made = Cast(inner, target, value.mode)
         if found is None:
@@ -148,6 +156,37 @@ class _Walk:
             # Integers have one zero.
             return made, Range(float(np.rint(found.low)) + 0.0, float(np.rint(found.high)) + 0.0)
         return made, _range_of_type(target)
+
+    def saturated(self, value: Expr, target: Dtype) -> Expr | None:
+        """A number that was clipped and rounded, as a byte: clipped by making it one, where that is possible."""
+        zero, rounded = 0, self.known(value)
+        if (
+            isinstance(rounded, Apply)
+            and rounded.op == "add"
+            and isinstance(rounded.args[1], Const)
+        ):
+            zero, rounded = int(rounded.args[1].value), self.known(rounded.args[0])
+        if not isinstance(rounded, Cast) or rounded.mode != "near":
+            return None
+        limits, clips, number = _limits(target), list[Apply](), rounded.value
+        ends = {"max": limits.low - zero, "min": limits.high - zero}
+        before = self.known(number)
+        while isinstance(before, Apply) and before.op in ends and isinstance(before.args[1], Const):
+            clips.append(before)
+            number, before = before.args[0], self.known(before.args[0])
+        # Clips at integers may as well come after rounding; rounding keeps order, so may the others.
+        needed = [one for one in clips if _number(one.args[1]) != ends[one.op]]
+        if len(needed) == len(clips):
+            return None
+        for clip in reversed(needed):
+            number = Apply(clip.op, (number, clip.args[1]), "f32")
+        number, found = self.find(number)
+        if found is None or not found.within(Range(-_SHORT, _SHORT)):
+            return None
+        short: Expr = Cast(number, "i16", "near")
+        if zero:
+            short = Apply("add", (short, Const(zero, "i16")), "i16")
+        return Cast(short, target, "saturate")
 
     def select(self, value: Select) -> _Found:
         condition = value.condition
@@ -171,6 +210,8 @@ class _Walk:
         made = Apply(value.op, args, value.dtype)
         if value.op in _BOUNDED and value.dtype == "f32" and ranges[0] is not None:
             return made, _BOUNDED[value.op]
+        if value.op == "gelu" and ranges[0] is not None:
+            return made, Range(-0.25, max(ranges[0].high, 0.0) + 0.25)
         if len(args) != 2 or None in ranges or value.dtype not in ("f32", "i32"):
             return made, _range_of_type(value.dtype)
         a, b = (one for one in ranges if one is not None)
@@ -222,6 +263,10 @@ class _Walk:
         if _below(milder, number) if value.op == "max" else _below(number, milder):
             return Apply(value.op, (kept, second), value.dtype)
         return value
+
+
+def _number(value: Expr) -> float | None:
+    return float(value.value) if isinstance(value, Const) else None
 
 
 def _order(number: float) -> tuple[float, float]:

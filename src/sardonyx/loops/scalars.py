@@ -151,6 +151,7 @@ FLOAT_FUNCTIONS: dict[str, Function] = {
     "expm1": np.expm1,
     "floor": np.floor,
     "fmod": np.fmod,  # the sign of the dividend
+    "gelu": lambda x: 0.5 * x * math.erfc(-x / math.sqrt(2.0)),
     "log": np.log,
     "log1p": np.log1p,
     "mod": np.remainder,  # the sign of the divisor, also of a zero
@@ -242,6 +243,7 @@ WRAPPED_INTEGER: dict[str, Function] = {
 # From here on, the last bit of a float32 stands for 1: adding it rounds to a whole number, which its bits show.
 _WHOLE = np.float32(1.5 * 2**23)
 _WHOLE_BITS = int(_WHOLE.view(np.int32))
+_WHOLE_256 = _WHOLE + np.float32(256)
 
 
 def conversion(source: Dtype, target: Dtype, mode: str = "") -> Function:
@@ -250,10 +252,17 @@ def conversion(source: Dtype, target: Dtype, mode: str = "") -> Function:
         return same_bits(NUMPY_TYPES[source], NUMPY_TYPES[target])
     if mode == "odd":
         return round_to_odd
-    if mode in ("near", "small"):
+    if mode == "saturate":
+        ends = np.iinfo(NUMPY_TYPES[target])
+        return lambda n: min(max(int(n), int(ends.min)), int(ends.max))
+    if mode == "near" and target == "i16":
+        low = _wrap("i16")  # of 256 more than the number
+        return lambda x: max(low(int((x + _WHOLE_256).view(np.int32))) - 256, -(1 << 15))
+    if mode == "near":
+        nearest = _wrap("i32")
+        return lambda x: nearest(int((x + _WHOLE).view(np.int32)) - _WHOLE_BITS)
+    if mode == "small":
         wrapped = _wrap("i32")
-        if mode == "near":
-            return lambda x: wrapped(int((x + _WHOLE).view(np.int32)) - _WHOLE_BITS)
         return lambda n: np.int32(wrapped(int(n) + _WHOLE_BITS)).view(np.float32) - _WHOLE
     if source in NARROW:
         return lambda x: np.float32(float(x))

@@ -16,9 +16,11 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.loops.build import cast
+from sardonyx.loops.fused import fuse_products
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, Kernel, Load, const
 from sardonyx.loops.ranges import SMALL, Range, apply_ranges, range_of
+from sardonyx.loops.steps import count_gelus
 from sardonyx.ops.lowering import (
     Bytes,
     IntegerConvolution,
@@ -57,8 +59,8 @@ __all__ = ["is_whole_quads", "write_integer_convolution", "write_integer_product
 _BYTES = ("u8", "i8")
 _CHANNELS = 16  # a register of bytes
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
-_FEW_TERMS = 1 << 10  # products whose sum is worth a bound
 _WHOLE_BITS = 0x4B400000  # of 1.5 * 2^23: from there on, the last bit of a float32 stands for 1
+_MOST_WEIGHTS = 1 << 24  # whose sums are worth a bound
 _MOST_LOOKED_AT = 1 << 16  # numbers of a constant that are looked at for their range
 
 
@@ -68,12 +70,14 @@ class _Factors:
 
     Attributes:
         zero: of the weights.
+        lowest: of the bytes x'.
         moved: what the sums of the weights are multiplied with: shift - zx, as it is known before the run; None
             where only a run knows zx.
     """
 
     weights: ir.Value
     zero: int
+    lowest: int
     shift: int
     moved: int | None
 
@@ -297,7 +301,7 @@ def _factors(writer: Writer, group: Group, operands: Bytes, target: Target) -> _
         return None
     known = _constant(writer, group, operands.a_zero)
     moved = None if known is None else shift - (int(known.flat[0]) if known.size else 0)
-    return _Factors(b, zero, shift, moved)
+    return _Factors(b, zero, 0 if target.unsigned_bytes else -128, shift, moved)
 
 
 def _constant(
@@ -345,8 +349,8 @@ def _sums(
         packing: of the sums of the weights, but for the factor and the offset.
         beyond: numbers behind them that the kernel may read; None where it begins with 0.
     """
-    bound = _largest_sum(rows, factors.zero)
-    most = None if bound is None else 255 * bound
+    low = factors.lowest + (factors.moved or 0)
+    most = _largest_sum(rows, factors.zero, (low, low + 255) if beyond is not None else (-255, 255))
     begun = beyond is not None and factors.moved is not None
     offset = _WHOLE_BITS if begun and most is not None and most <= SMALL else 0
     if factors.moved == 0 and not offset:
@@ -358,7 +362,7 @@ def _sums(
 
 
 def _narrowed(writer: Writer, epilogue: Kernel, sums: _Sums) -> Kernel:
-    """The epilogue without what the ranges of constants and of the kernel's sums make superfluous."""
+    """The epilogue without what the ranges of constants and of the kernel's sums make superfluous; products fused."""
     known: dict[str, Range] = {}
     constants = writer.graph.constants
     for number, argument in enumerate(writer.arguments):
@@ -368,15 +372,23 @@ def _narrowed(writer: Writer, epilogue: Kernel, sums: _Sums) -> Kernel:
             known |= {} if found is None else {writer.b.name_of(number): found}
     if sums.most is not None:
         known[SUMS] = Range(float(sums.offset - sums.most), float(sums.offset + sums.most))
-    return apply_ranges(epilogue, known)
+    narrow = count_gelus(apply_ranges(epilogue, known))
+    return fuse_products(apply_ranges(narrow, known))
 
 
-def _largest_sum(rows: Array, zero: int) -> int | None:
-    """The most that the magnitudes of the weights of a column add up to; None where there are many of them."""
-    if not rows.size or rows.shape[1] > _FEW_TERMS:
+def _largest_sum(rows: Array, zero: int, factors: tuple[int, int]) -> int | None:
+    """The largest magnitude of a sum over a row of weights, each times a number from the first factor to the second.
+
+    None where there are so many weights that to look at them takes its time.
+    """
+    if not rows.size or rows.size > _MOST_WEIGHTS:
         return None
-    magnitudes = np.abs(rows.astype(np.int32) - zero)
-    return int(magnitudes.sum(axis=1, dtype=np.int64).max())
+    weights = rows.astype(np.int16) - np.int16(zero)
+    total = weights.sum(axis=1, dtype=np.int32)
+    magnitude = np.abs(weights, out=weights).sum(axis=1, dtype=np.int32)
+    above, below = (magnitude + total) // 2, (magnitude - total) // 2
+    low, high = factors
+    return int(max((high * above - low * below).max(), (high * below - low * above).max()))
 
 
 def _corrected(

@@ -171,3 +171,38 @@ def test_results_keep_their_bits(seed: int) -> None:
         interpret(one, [sums, given, scales, y], {})
         results.append(y)
     np.testing.assert_array_equal(results[0].view(np.int32), results[1].view(np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i8"])
+@pytest.mark.parametrize(
+    ("zero", "clip", "most", "left"),
+    [
+        (0, None, 1000, []),
+        (-128, None, 1000, []),
+        (3, None, 1000, []),
+        (3, 5.0, 1000, ["min"]),  # within the bytes: a clip that stays
+        (3, None, 1 << 15, ["max", "min"]),  # numbers that 16 bits do not have
+    ],
+)
+def test_bytes_are_clipped_as_they_are_made(
+    dtype: Any, zero: int, clip: float | None, most: int, left: list[str]
+) -> None:
+    zero += 128 if dtype == "u8" and zero < 0 else 0
+
+    def make(b: Builder, total: Expr, byte: Expr, scale: Expr) -> Expr:
+        x = b.let(cast(total, "f32") * 0.75)
+        x = x if clip is None else b.let(minimum(x, clip))
+        return cast(stepped(b, x, 1.0, zero, dtype), "f32")
+
+    most = most * 4 // 3
+    kernel, found = kernel_of(make), narrowed(make, sums=Range(-most, most))
+    assert sorted(set(operations(found)) & {"max", "min"}) == left
+    assert (f"{dtype} saturate" in casts(found)) == (left != ["max", "min"])
+    sums = np.linspace(-most, most, COUNT).astype(np.int32)
+    sums[:40] = np.arange(-20, 20) * 2  # among them ties
+    results = []
+    for one in (kernel, found):
+        y = np.zeros(COUNT, np.float32)
+        interpret(one, [sums, np.zeros(COUNT, np.uint8), np.ones(COUNT, np.float32), y], {})
+        results.append(y)
+    np.testing.assert_array_equal(*results)

@@ -98,6 +98,7 @@ FLOAT_MEANING: dict[str, Any] = {
     "exp": np.exp,
     "expm1": np.expm1,
     "floor": np.floor,
+    "gelu": lambda x: x * np.vectorize(math.erfc)(-x / np.sqrt(2)) / 2,
     "log": np.log,
     "log1p": np.log1p,
     "round": np.rint,

@@ -23,6 +23,7 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.passes.preparing.expand import Expanded, copy_of
 from sardonyx.passes.preparing.signs import turn_signs
 from sardonyx.passes.preparing.steps import Steps, count_in_steps, find_steps
+from sardonyx.passes.preparing.sums import count_sums
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
 __all__ = ["multiply_integers"]
@@ -80,6 +81,9 @@ def multiply_integers(expanded: Expanded, *, unsigned: bool) -> Expanded:
             if source is not None and _is_dead(source):
                 origins[first] = (*origins[first], *origins.pop(source))
                 copied.expanded.model.graph.remove(source, safe=True)
+    for made_node, node in count_sums(copied.expanded.model.graph):
+        origins[made_node] = origins[node]
+    origins = {node: of for node, of in origins.items() if node.graph is not None}
     for constant, node in turn_signs(copied.expanded.model.graph, unsigned=unsigned):
         origins[constant] = origins[node]
     try:

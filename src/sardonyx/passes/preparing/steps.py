@@ -17,9 +17,9 @@ import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
 
-__all__ = ["Steps", "count_in_steps", "find_steps"]
+__all__ = ["LARGEST", "SMALLEST", "Steps", "count_in_steps", "find_steps", "number_of"]
 
-_SIZES = (2.0**-60, 2.0**60)  # of a step: quotients by it stay ordinary numbers
+SMALLEST, LARGEST = 2.0**-60, 2.0**60  # steps: quotients by them stay ordinary numbers
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ def find_steps(value: ir.Value) -> Steps | None:
         if producer is None or normal_domain(node.domain) or node.graph is not producer.graph:
             return None
         if node.op_type == "QuantizeLinear":
-            size = _number(node, 1)
-            plain = size is not None and _SIZES[0] < size < _SIZES[1]
+            size = number_of(node, 1)
+            plain = size is not None and SMALLEST < size < LARGEST
             if size is None or not plain or node.attributes.get("precision") is not None:
                 return None
             return Steps(size, tuple(limits), node)
         if node.op_type == "Clip":
             given = [at for at in (1, 2) if _input(node, at) is not None]
-            if node.attributes or any(_number(node, at) is None for at in given):
+            if node.attributes or any(number_of(node, at) is None for at in given):
                 return None
         elif node.op_type != "Relu":
             return None
@@ -69,7 +69,7 @@ def count_in_steps(
     """Change what follows, in a copy: the constants that it has got, each with the node that it was made for."""
     for node in steps.limits:
         for at in (1, 2):
-            limit = _number(node, at) if node.op_type == "Clip" else None
+            limit = number_of(node, at) if node.op_type == "Clip" else None
             if limit is not None:
                 yield _replace(twins[node], at, limit / steps.size), twins[node]
     yield _replace(twins[steps.last], 1, 1.0), twins[steps.last]
@@ -79,7 +79,7 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
     return node.inputs[index] if index < len(node.inputs) else None
 
 
-def _number(node: ir.Node, index: int) -> float | None:
+def number_of(node: ir.Node, index: int) -> float | None:
     """The one float32 that an input is."""
     value = _input(node, index)
     if value is None or value.const_value is None or value.is_graph_input():

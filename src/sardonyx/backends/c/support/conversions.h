@@ -110,6 +110,23 @@ SX_FLOAT_TO_INTEGERS(f64, double)
 static inline int32_t sx_cast_f32_i32_near(float x) {
     return (int32_t)(sx_bits_f32(x + 0x1.8p23f) - sx_bits_f32(0x1.8p23f));
 }
+/* The same of at most 32000. 256 is added, and taken off by an operation of 16 bits: compilers would go back to 32 else, where
+ * a register holds half as many. */
+static inline int16_t sx_cast_f32_i16_near(float x) {
+    const int16_t above = (int16_t)sx_bits_f32(x + (0x1.8p23f + 256.0f));
+#if __has_builtin(__builtin_elementwise_add_sat)
+    return __builtin_elementwise_add_sat(above, (int16_t)-256);
+#else
+    return (int16_t)(above < INT16_MIN + 256 ? INT16_MIN : above - 256);
+#endif
+}
+#define SX_NARROW(t, T, LOW, HIGH)                           \
+    static inline T sx_cast_i16_##t##_saturate(int16_t x) {  \
+        const int16_t above = x < LOW ? LOW : x;             \
+        return (T)(above > HIGH ? HIGH : above);             \
+    }
+SX_NARROW(i8, int8_t, INT8_MIN, INT8_MAX)
+SX_NARROW(u8, uint8_t, 0, UINT8_MAX)
 static inline float sx_cast_i32_f32_small(int32_t n) {
     return sx_from_bits_f32((uint32_t)n + sx_bits_f32(0x1.8p23f)) - 0x1.8p23f;
 }

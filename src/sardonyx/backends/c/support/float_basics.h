@@ -4,10 +4,6 @@
 
 #include "types.h"
 
-#ifndef __has_builtin
-#define __has_builtin(name) 0
-#endif
-
 #if __has_builtin(__builtin_elementwise_maximum)
 /* One instruction on Arm, and a reduction that clang knows. */
 #define SX_MAXIMUM(a, b, nan) __builtin_elementwise_maximum(a, b)

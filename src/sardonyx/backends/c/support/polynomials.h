@@ -52,6 +52,16 @@ static inline float sx_poly_erfc(float x) {
         + x * (-0x1.c83698p-12f + x * 0x1.62d5c8p-16f))))));
 }
 
+/* t·(1 - erf(t/sqrt(2)))/2 = P(t/2.75 - 1), 0 <= t <= 5.5; error 2^-23.0 */
+static inline float sx_poly_gelu(float x) {
+    const float x2 = x * x, x3 = x2 * x, x4 = x2 * x2;
+    return 0x1.0c8372p-7f + x * -0x1.f040cp-5f + x2 * 0x1.87b452p-3f + x3 * -0x1.3c192cp-2f
+        + x4 * (0x1.6e8d9ep-3f + x * 0x1.0ac4c2p-2f + x2 * -0x1.41d8e4p-1f + x3 * 0x1.d63e76p-2f
+        + x4 * (0x1.3871d8p-3f + x * -0x1.169416p-1f + x2 * 0x1.1410dcp-2f + x3 * 0x1.d8c2dep-3f
+        + x4 * (-0x1.03cb18p-2f + x * -0x1.2a40e6p-5f + x2 * 0x1.8ce1f4p-4f + x3 * -0x1.a64098p-11f
+        + x4 * (-0x1.f14e9ap-7f))));
+}
+
 /* sin x = x + x³·P(x²), |x| <= pi/4; error 2^-47.5 */
 static inline double sx_poly_sin(double x) {
     return -0x1.5555555552239p-3

@@ -10,6 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifndef __has_builtin
+#define __has_builtin(name) 0
+#endif
+
 #ifndef SX_HARDWARE_F16
 #if defined(__aarch64__) || (defined(__F16C__) && defined(__FLT16_MAX__))
 #define SX_HARDWARE_F16 1

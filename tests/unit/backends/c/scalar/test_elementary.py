@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,17 @@ def test_special_values_are_those_of_ieee(library: Library, name: str) -> None:
         np.signbit(got[fixed & ~np.isnan(want)]), np.signbit(want[fixed & ~np.isnan(want)])
     )
     np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+
+
+def test_error_of_gelu(library: Library) -> None:
+    """For what is rounded to bytes: an absolute error beside that of one rounding."""
+    x = np.concatenate([np.linspace(-12, 12, 1 << 18), [-1e30, 1e30, -0.0, 5.5, -5.5]])
+    x = x.astype(np.float32)
+    cut = np.clip(x.astype(np.float64), -40, 40)
+    want = np.array([v * math.erfc(-v / math.sqrt(2)) / 2 for v in cut])
+    want = np.where(x > 12, x, want)
+    error = np.abs(library("gelu_f32", x) - want)
+    assert np.all(error <= 2.0**-21 + np.abs(want) * 2.0**-24)
 
 
 def powers() -> tuple[Any, Any]:
