@@ -29,7 +29,7 @@ FRAMEWORKS = {
     "sklearn": "scikit-learn",
     "trees": "XGBoost, LightGBM, CatBoost",
     "jax": "JAX, flax, equinox",
-    "stored": "MXNet, Caffe2, Paddle",
+    "stored": "MXNet, Caffe2, CoreML, Paddle",
 }
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "convert.md"
 _MOST_TEXT = 160

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from benchmarks.conversions import caffe2_models as caffe2
+from benchmarks.conversions import coreml_models as coreml
 from benchmarks.conversions import mxnet_models as mxnet
 from benchmarks.conversions import paddle_models as paddle
 from benchmarks.conversions.case import Case
@@ -10,6 +13,11 @@ from sardonyx.options import read_environment
 
 __all__ = ["CASES"]
 
+COREML = (
+    Case("CoreML images: same padding, deconvolution, PReLU", coreml.images),
+    Case("CoreML exact arrays, symbolic batch", coreml.exact),
+    Case("CoreML classifier, float16 weights", coreml.classifier),
+)
 # Paddle runs, in an environment of its own: SARDONYX_PADDLE_PYTHON names it.
 PADDLE = (
     Case("Paddle CNN with BatchNorm, symbolic batch", paddle.network),
@@ -29,5 +37,6 @@ CASES = (
     Case("Caffe2 AlexNet, pools that round up, symbolic batch", caffe2.alexnet),
     Case("Caffe2 channels last, BatchNorm, PReLU", caffe2.channels_last),
     Case("Caffe2 old broadcasting, Split, ConvTranspose", caffe2.old_broadcast),
+    *(COREML if importlib.util.find_spec("coremltools") else ()),
     *(PADDLE if read_environment().paddle_python else ()),
 )

@@ -108,6 +108,15 @@ FRONTENDS: tuple[Frontend, ...] = (
         ("predict_net.pb",),
     ),
     Frontend(
+        "coreml",
+        "coremltools",
+        "coreml",
+        "9.0",
+        "sardonyx.conversion.coreml.frontend",
+        ("coremltools",),
+        (".mlmodel",),
+    ),
+    Frontend(
         "paddle",
         "",
         "",
