@@ -39,6 +39,7 @@ class Frontend:
         module: of ours, with a function `routes(request)`.
         packages: classes from these are its models.
         files: name endings of its files; a folder is one that holds such a file.
+        instead: of a version, what is told where there is no distribution.
     """
 
     name: str
@@ -48,12 +49,13 @@ class Frontend:
     module: str
     packages: tuple[str, ...]
     files: tuple[str, ...] = ()
+    instead: str = "built in"
 
     @property
     def version(self) -> str | None:
         """Of the installed distribution; None where there is none."""
         if not self.distribution:
-            return "built in"
+            return self.instead
         try:
             return importlib.metadata.version(self.distribution)
         except importlib.metadata.PackageNotFoundError:
@@ -93,7 +95,7 @@ FRONTENDS: tuple[Frontend, ...] = (
         "mxnet",
         "",
         "",
-        "1.0 to 1.9",
+        "its files alone",
         "sardonyx.conversion.mxnet.frontend",
         ("mxnet",),
         ("-symbol.json",),
@@ -102,7 +104,7 @@ FRONTENDS: tuple[Frontend, ...] = (
         "caffe2",
         "",
         "",
-        "0.8 to 1.13",
+        "its files alone",
         "sardonyx.conversion.caffe2.frontend",
         ("caffe2",),
         ("predict_net.pb",),
@@ -111,7 +113,7 @@ FRONTENDS: tuple[Frontend, ...] = (
         "coreml",
         "coremltools",
         "coreml",
-        "9.0",
+        "9.0, its files alone",
         "sardonyx.conversion.coreml.frontend",
         ("coremltools",),
         (".mlmodel",),
@@ -124,6 +126,7 @@ FRONTENDS: tuple[Frontend, ...] = (
         "sardonyx.conversion.paddle.frontend",
         ("paddle",),
         ("inference.json", "inference.pdmodel", ".pdmodel"),
+        instead="elsewhere",
     ),
     Frontend("xgboost", "xgboost", "trees", "3.2", _TREES, ("xgboost",), (".ubj", ".json")),
     Frontend("lightgbm", "lightgbm", "trees", "4.7", _TREES, ("lightgbm",), (".txt",)),
