@@ -29,6 +29,7 @@ FRAMEWORKS = {
     "sklearn": "scikit-learn",
     "trees": "XGBoost, LightGBM, CatBoost",
     "jax": "JAX, flax, equinox",
+    "tensorflow": "TensorFlow, Keras, TensorFlow Lite",
     "stored": "MXNet, Caffe2, CoreML, Paddle",
 }
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "convert.md"

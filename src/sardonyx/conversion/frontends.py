@@ -77,6 +77,7 @@ class Frontend:
 
 
 _TORCH = "sardonyx.conversion.torch.frontend"
+_TENSORFLOW = "sardonyx.conversion.tensorflow.frontend"
 _TREES = "sardonyx.conversion.trees.frontend"
 
 # The first that recognises a model takes it: what is built on another framework stands before it.
@@ -89,6 +90,16 @@ FRONTENDS: tuple[Frontend, ...] = (
         "sardonyx.conversion.huggingface.frontend",
         ("transformers",),
         ("config.json",),
+    ),
+    Frontend("keras", "keras", "tensorflow", "3.15", _TENSORFLOW, ("keras",), (".keras", ".h5")),
+    Frontend(
+        "tensorflow",
+        "tensorflow",
+        "tensorflow",
+        "2.21",
+        _TENSORFLOW,
+        ("tensorflow",),
+        ("saved_model.pb",),
     ),
     Frontend("torch", "torch", "torch", "2.13", _TORCH, ("torch",), (".pt", ".pth", ".pt2", ".ts")),
     Frontend(

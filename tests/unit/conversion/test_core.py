@@ -112,6 +112,13 @@ def test_who_takes_what(tmp_path: Path) -> None:
     for name, framework in (("a.pt2", "torch"), ("a.cbm", "catboost"), ("a.pkl", "sklearn")):
         (tmp_path / name).touch()
         assert find_frontend(tmp_path / name).name == framework
+    for name, framework in (("a.keras", "keras"), ("a.h5", "keras"), ("a.tflite", "tflite")):
+        (tmp_path / name).touch()
+        assert find_frontend(tmp_path / name).name == framework
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "saved_model.pb").touch()
+    assert find_frontend(saved).name == "tensorflow"
     (tmp_path / "config.json").touch()
     assert find_frontend(tmp_path).name == "huggingface"
     with pytest.raises(InputError, match="no such file"):
@@ -121,7 +128,7 @@ def test_who_takes_what(tmp_path: Path) -> None:
         find_frontend(tmp_path / "a.xyz")
     with pytest.raises(ConvertError, match="no model of a framework"):
         find_frontend(object())
-    with pytest.raises(InputError, match="huggingface, torch"):
+    with pytest.raises(InputError, match="huggingface, keras, tensorflow, torch"):
         find_frontend(object(), "fortran")
 
 

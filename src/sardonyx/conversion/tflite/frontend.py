@@ -17,8 +17,8 @@ from sardonyx.conversion.tflite.quantized import is_quantized
 from sardonyx.conversion.tflite.reading import read_model
 from sardonyx.conversion.tflite.schema import Array, Subgraph, Tensor
 from sardonyx.conversion.tflite.subject import Subject, open_subject
-from sardonyx.conversion.tflite.trials import make_trials
 from sardonyx.conversion.tflite.walk import check_operators
+from sardonyx.conversion.trials import make_trials
 from sardonyx.errors import InputError, MissingExtraError
 
 __all__ = ["read_bytes", "routes"]
@@ -95,7 +95,7 @@ class _Reference:
 
 def _candidate(subject: Subject, data: bytes, opset: int | None) -> Candidate:
     reference = _Reference(subject, data)
-    trials, notes = make_trials(subject, reference.answer)
+    trials, notes = make_trials("file", reference.answer, subject.examples, subject.dynamic)
     graph = subject.model.subgraphs[subject.number]
     rounded = _rounds(graph)
     tensors = [graph.tensors[index] for index in graph.outputs]
