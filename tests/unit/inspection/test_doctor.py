@@ -224,7 +224,7 @@ def test_no_other_module_reads_the_environment() -> None:
     readers = [
         path.name
         for path in package.rglob("*.py")
-        if "os.environ" in path.read_text() or "getenv" in path.read_text()
+        if "os.environ" in path.read_text() or "os.getenv" in path.read_text()
     ]
     assert readers == ["options.py"]
 
