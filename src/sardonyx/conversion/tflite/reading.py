@@ -120,13 +120,13 @@ class _Reader:
         signature = table.numbers(7, np.int32) or shape
         if len(signature) != len(shape):
             raise self._buffer.damaged(f"tensor {name[:80]!r} has two ranks")
-        data = self._data(int(table.number(2, "I")), TYPES[code], shape, name)
         if table.table(6) is not None:
             raise InputError(
                 f"tensor {name[:80]!r} is sparse.",
                 where=self._buffer.where,
                 hint="Convert the model without pruning's sparse tensors.",
             )
+        data = self._data(int(table.number(2, "I")), TYPES[code], shape, name)
         ranked = bool(shape) or data is not None or bool(table.number(8, "?"))
         return Tensor(
             name,
