@@ -1,7 +1,7 @@
 """docs/convert.md, "And back": 25 networks to ONNX by torch, and back to a framework, held to the source.
 
-python -m benchmarks.back make                  export them into build/back
-python -m benchmarks.back torch                 back to torch: answers, a step of training, a second export
+python -m benchmarks.back make                  export those that build/back does not have
+python -m benchmarks.back torch                 what is not correct yet, back to torch: answers, a step of training, a second export
 python -m benchmarks.back jax                   (or keras) back to another framework; answers
 python -m benchmarks.back models [name …]       the standard set, ONNX → torch → ONNX
 python -m benchmarks.back table                 write what was found into docs/convert.md
@@ -33,7 +33,10 @@ def make() -> None:
     from benchmarks.back_models import NETWORKS
 
     FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "names.json").write_text(json.dumps([network.name for network in NETWORKS]))
     for network in NETWORKS:
+        if _path(network.name).with_suffix(".npz").exists():
+            continue
         torch.manual_seed(0)
         module, inputs = network.make().eval(), network.inputs()
         with torch.no_grad():
@@ -65,10 +68,7 @@ def make() -> None:
             **kept,
             **{f"out{i}": one.numpy() for i, one in enumerate(found)},
         )
-        print(
-            network.name, len(model.graph.node) if hasattr(model.graph, "node") else "", flush=True
-        )
-    (FOLDER / "names.json").write_text(json.dumps([network.name for network in NETWORKS]))
+        print(network.name, flush=True)
 
 
 def _path(name: str) -> Path:
@@ -176,9 +176,10 @@ WAYS: dict[str, Callable[[Path], str]] = {"torch": by_torch, "jax": by_jax, "ker
 
 
 def run(framework: str, only: str) -> None:
-    found = {}
+    path = FOLDER / f"{framework}.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
     for name in json.loads((FOLDER / "names.json").read_text()):
-        if only and only not in name:
+        if (only and only not in name) or found.get(name, "-")[0].isdigit():
             continue
         try:
             said = WAYS[framework](_path(name))
@@ -189,11 +190,10 @@ def run(framework: str, only: str) -> None:
         except Exception as error:
             said = f"**failed**: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         found[name] = said
+        path.write_text(json.dumps(found, indent=1))
         print(f"{framework:6} {name:32} {said}", flush=True)
     correct = sum(said[0].isdigit() for said in found.values())
     print(f"{framework}: {correct} of {len(found)}")
-    if not only:
-        (FOLDER / f"{framework}.json").write_text(json.dumps(found, indent=1))
 
 
 def models(only: Sequence[str]) -> None:

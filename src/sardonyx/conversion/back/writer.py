@@ -9,6 +9,7 @@ them are not written at all:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from sardonyx.passes.shapes import Shapes
 from sardonyx.sizes import Size, symbols
 
 __all__ = ["Program", "Writer", "write"]
+
+_NUMBERED = re.compile(r"val_\d+")
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,9 @@ class Writer:
     def _weight(self, value: ir.Value, tensor: ir.TensorProtocol, step: Step | _Returning) -> str:
         weight = self.weights.get(value)
         if weight is None:
-            name = self.fresh.fresh(value.name or "", "weight")
+            # A number is no name; and torch's exporter, which gives these, needs them for its own values.
+            wish = "" if _NUMBERED.fullmatch(value.name or "") else value.name or ""
+            name = self.fresh.fresh(wish, "constant")
             weight = Weight(name, value.name or "", tensor, is_trained(value, tensor))
             self.weights[value] = weight
         step.uses.add(weight.name)

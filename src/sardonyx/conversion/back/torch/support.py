@@ -66,6 +66,10 @@ def product_of(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
 
 def top_k(x: Any, count: int, axis: int, largest: bool) -> Any:
     """The largest or smallest elements with their places; of equal ones the first."""
+    if (
+        torch.compiler.is_exporting()
+    ):  # exporters have no stable sort; what they write keeps the order
+        return torch.topk(x, count, axis, largest)
     values, indices = torch.sort(x, dim=axis, descending=largest, stable=True)
     return values.narrow(axis, 0, count), indices.narrow(axis, 0, count)
 
