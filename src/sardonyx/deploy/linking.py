@@ -32,7 +32,7 @@ _LOADERS = {
 _FORMATS = {"elf": "gnu", "wasm": "gnu", "coff": "coff", "macho": "darwin"}
 # What generated code asks of the C library: mathematics and memory; and what a program asks beside.
 _FUNCTIONS = (
-    "acos acosh asin asinh atan atanh calloc cos cosh erf exp expm1 fmod fmodf fma fmaf free log log1p log2 malloc "
+    "acos acosh asin asinh atan atanh calloc cos cosh erf exp expm1 fmod fmodf fma fmaf free log log1p log2 madvise malloc "
     "memcmp memcpy memmove memset pow rint rintf sin sinh sqrt strncmp tan tanh tgamma lgamma"
 )
 _OF_PROGRAMS = (
