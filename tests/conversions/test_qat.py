@@ -102,8 +102,10 @@ def test_accuracy_holds_and_integers_are_those_of_training(
     converted = sx.convert(trained, (test_x[:4],), dynamic={name: {0: "n"}})
     session = sx.Session(converted.model, fallback="refuse")
     (answers,) = session.run(None, {name: test_x.numpy()})
-    if make is images:  # integers to the last layer
-        np.testing.assert_array_equal(answers, expected)
+    if (
+        make is images
+    ):  # integers to the last layer, whose scale and bias are one rounding here, and two in torch
+        np.testing.assert_allclose(answers, expected, rtol=0, atol=1e-5)
     else:  # attention and normalisation between them are floats: one that lies at a tie may take the next integer, a step of it
         np.testing.assert_allclose(answers, expected, rtol=1e-3, atol=0.05)
     peer = onnxruntime.InferenceSession(to_proto(converted.model).SerializeToString())
