@@ -26,6 +26,7 @@ FOLDER = ROOT / "build" / "optimized"
 ENGINES = ("onnxruntime", "sardonyx")
 ROUNDS = 4
 PAUSE = 0.05
+SETTLED = 2.2  # seconds: of a file just written, a Session asks before every run whether it has changed
 NOISE = 0.03  # of a ratio, on a quiet machine
 MOST_SECONDS = 300
 
@@ -103,7 +104,9 @@ def race(before: Call, after: Call, seconds: float) -> dict[str, Any]:
 def run_one(path: Path, engine: str, seconds: float, rules: list[str]) -> None:
     feeds = feeds_of(path)[0]
     before = opened(engine, path, feeds)
-    after = opened(engine, optimized(path, engine, rules), feeds)
+    made = optimized(path, engine, rules)
+    time.sleep(SETTLED)
+    after = opened(engine, made, feeds)
     if seconds == 0:
         before()
         after()
