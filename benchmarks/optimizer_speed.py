@@ -26,7 +26,7 @@ FOLDER = ROOT / "build" / "optimized"
 ENGINES = ("onnxruntime", "sardonyx")
 ROUNDS = 4
 PAUSE = 0.05
-SETTLED = 2.2  # seconds: of a file just written, a Session asks before every run whether it has changed
+SETTLED = 2.2  # seconds; a Session looks at a younger file before every run
 NOISE = 0.03  # of a ratio, on a quiet machine
 MOST_SECONDS = 300
 
