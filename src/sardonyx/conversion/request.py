@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from sardonyx.errors import InputError
 
-__all__ = ["Axes", "Dynamic", "Example", "Request", "as_example", "read_dynamic"]
+__all__ = ["Axes", "Dynamic", "Example", "Request", "as_example", "chosen_names", "read_dynamic"]
 
 Axes: TypeAlias = Mapping[int, str]
 Dynamic: TypeAlias = Mapping[str, Axes]
@@ -85,3 +85,27 @@ def read_dynamic(dynamic: Mapping[str, Axes | Sequence[str | None]] | None) -> D
                 )
         found[name] = named
     return found
+
+
+def chosen_names(
+    asked: Sequence[str], found: tuple[str, ...], what: str, owner: str
+) -> tuple[str, ...]:
+    """The names that the user asked for; those that were found where none were.
+
+    Args:
+        what: they are of, as "outputs".
+        owner: has those that were found, as "model".
+
+    Raises:
+        InputError: there are fewer or more, or two are the same.
+    """
+    if not asked:
+        return found
+    if len(asked) != len(found) or len(set(asked)) != len(asked):
+        raise InputError(
+            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)}.",
+            value=tuple(asked),
+            limit=len(found),
+            hint=f"The {owner}'s own are: {', '.join(found)}; give each another name.",
+        )
+    return tuple(asked)

@@ -15,7 +15,7 @@ from sardonyx.conversion.jax.sources import Source, open_source
 from sardonyx.conversion.jax.structure import Layout, layout_of
 from sardonyx.conversion.jax.trials import make_trials
 from sardonyx.conversion.open_axes import find_dynamic
-from sardonyx.conversion.request import Dynamic, Request
+from sardonyx.conversion.request import Dynamic, Request, chosen_names
 from sardonyx.errors import InputError
 
 __all__ = ["Subject", "open_subject"]
@@ -66,29 +66,16 @@ def open_subject(request: Request) -> Subject:
             hint="Give them: sardonyx.convert(f, (x, y)) or --input x=float32[1,8].",
         )
     layouts = [layout_of(source.signature, example) for example in request.examples]
-    names = _names(request.input_names, layouts[0].names, "inputs")
+    names = chosen_names(request.input_names, layouts[0].names, "inputs", "function")
     _check_alike(layouts)
     feeds = tuple(dict(zip(names, each.arrays, strict=True)) for each in layouts)
     reference = Reference(source.function, layouts[0], names)
     dynamic = find_dynamic(request.dynamic, feeds)
     constraints = tuple(request.option("constraints") or ())
     trials, told = make_trials(reference, feeds, dynamic, constraints)
-    outputs = _names(request.output_names, reference.outputs(feeds[0]), "outputs")
+    outputs = chosen_names(request.output_names, reference.outputs(feeds[0]), "outputs", "function")
     notes = (*source.notes, *_notes(layouts[0], names, dynamic, request), *told)
     return Subject(source, reference, outputs, feeds, dynamic, constraints, trials, notes)
-
-
-def _names(asked: Sequence[str], found: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if not asked:
-        return found
-    if len(asked) != len(found) or len(set(asked)) != len(asked):
-        raise InputError(
-            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)}.",
-            value=tuple(asked),
-            limit=len(found),
-            hint=f"The function's own are: {', '.join(found)}; give each another name.",
-        )
-    return tuple(asked)
 
 
 def _check_alike(layouts: Sequence[Layout]) -> None:

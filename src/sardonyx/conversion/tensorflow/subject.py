@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from sardonyx.conversion.candidate import Feeds, Trial
 from sardonyx.conversion.open_axes import find_dynamic
-from sardonyx.conversion.request import Dynamic, Request
+from sardonyx.conversion.request import Dynamic, Request, chosen_names
 from sardonyx.conversion.tensorflow.source import Source, open_source
 from sardonyx.conversion.trials import make_trials
 from sardonyx.errors import ConvertError, InputError
@@ -79,7 +79,7 @@ def open_subject(model: Any, request: Request) -> Subject:
         ConvertError: its answers are random, or it takes no other sizes.
     """
     source = open_source(model, request.examples, request.option("signature"))
-    inputs = _asked(request.input_names, source.names, "inputs")
+    inputs = chosen_names(request.input_names, source.names, "inputs", "model")
     notes = []
     examples = tuple(_feeds(source, inputs, example) for example in request.examples)
     if not examples:
@@ -91,7 +91,7 @@ def open_subject(model: Any, request: Request) -> Subject:
     reference = Reference(source, inputs)
     trials, told = make_trials("model", reference.answer, examples, dynamic)
     _refuse_random(reference, examples[0])
-    outputs = _asked(request.output_names, reference.outputs(examples[0]), "outputs")
+    outputs = chosen_names(request.output_names, reference.outputs(examples[0]), "outputs", "model")
     specs = tuple(_spec(name, examples[0][name], dynamic) for name in inputs)
     notes += [
         f"dynamic axes of {name}: {', '.join(f'{a} ({s})' for a, s in axes.items())}"
@@ -124,19 +124,6 @@ def _answers(given: Any, named: Sequence[str]) -> tuple[tuple[str, ...], list[An
     if len(named) == len(found) and not isinstance(given, Mapping):
         names = list(named)
     return tuple(names), [value for _, value in found]
-
-
-def _asked(asked: Sequence[str], found: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if not asked:
-        return found
-    if len(asked) != len(found) or len(set(asked)) != len(asked):
-        raise InputError(
-            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)}.",
-            value=tuple(asked),
-            limit=len(found),
-            hint=f"The model's own are: {', '.join(found)}; give each another name.",
-        )
-    return tuple(asked)
 
 
 def _feeds(source: Source, inputs: Sequence[str], example: Any) -> Feeds:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sardonyx.conversion.candidate import Feeds
 from sardonyx.conversion.open_axes import find_dynamic
-from sardonyx.conversion.request import Dynamic, Example, Request
+from sardonyx.conversion.request import Dynamic, Example, Request, chosen_names
 from sardonyx.conversion.tflite.quantized import is_quantized
 from sardonyx.conversion.tflite.schema import Array, Model, Signature, Tensor
 from sardonyx.errors import InputError
@@ -68,8 +68,8 @@ def open_subject(model: Model, request: Request) -> Subject:
             (graph.outputs, {} if signature is None else signature.outputs),
         )
     ]
-    inputs = _asked(request.input_names, found[0], "inputs")
-    outputs = _asked(request.output_names, found[1], "outputs")
+    inputs = chosen_names(request.input_names, found[0], "inputs", "file")
+    outputs = chosen_names(request.output_names, found[1], "outputs", "file")
     tensors = dict(zip(inputs, (graph.tensors[i] for i in graph.inputs), strict=True))
     notes = []
     examples = tuple(_feeds(example, tensors) for example in request.examples)
@@ -123,19 +123,6 @@ def _names(
             free, count = f"{name}_{count}", count + 1
         found.append(free)
     return tuple(found)
-
-
-def _asked(asked: Sequence[str], found: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if not asked:
-        return found
-    if len(asked) != len(found) or len(set(asked)) != len(asked):
-        raise InputError(
-            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)}.",
-            value=tuple(asked),
-            limit=len(found),
-            hint=f"The file's own are: {', '.join(found)}; give each another name.",
-        )
-    return tuple(asked)
 
 
 def _feeds(example: Example, tensors: Mapping[str, Tensor]) -> Feeds:

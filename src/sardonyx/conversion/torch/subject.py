@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 
 from sardonyx.conversion.candidate import Feeds
 from sardonyx.conversion.open_axes import find_dynamic
-from sardonyx.conversion.request import Dynamic, Example, Request
+from sardonyx.conversion.request import Dynamic, Example, Request, chosen_names
 from sardonyx.conversion.torch.arrays import to_array
 from sardonyx.conversion.torch.exported import find_operators
 from sardonyx.conversion.torch.files import open_file
@@ -66,7 +66,7 @@ def open_subject(request: Request) -> Subject:
             hint="Give them: sardonyx.convert(model, (x, y)) or --input x=float32[1,3,224,224].",
         )
     layouts = [layout_of(signature_of(model), example) for example in examples]
-    names = _names(request.input_names, layouts[0].names, "inputs")
+    names = chosen_names(request.input_names, layouts[0].names, "inputs", "model")
     _check_alike(layouts)
     feeds = tuple(
         {n: to_array(t) for n, t in zip(names, each.tensors, strict=True)} for each in layouts
@@ -78,7 +78,7 @@ def open_subject(request: Request) -> Subject:
     outputs, answers = reference.run(feeds[0])
     wanted = Wanted(
         names,
-        _names(request.output_names, outputs, "outputs"),
+        chosen_names(request.output_names, outputs, "outputs", "model"),
         dynamic,
         request.opset or DEFAULT_OPSET,
     )
@@ -97,19 +97,6 @@ def _examples_of(program: ExportedProgram | None) -> tuple[Example, ...]:
         return ()
     args, kwargs = program.example_inputs
     return (Example(tuple(args), dict(kwargs)),)
-
-
-def _names(asked: Sequence[str], found: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if not asked:
-        return found
-    if len(asked) != len(found) or len(set(asked)) != len(asked):
-        raise InputError(
-            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)}.",
-            value=tuple(asked),
-            limit=len(found),
-            hint=f"The model's own are: {', '.join(found)}; give each another name.",
-        )
-    return tuple(asked)
 
 
 def _check_alike(layouts: Sequence[Layout]) -> None:
