@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sardonyx.backends.c.cpu import Cpu
+from sardonyx.backends.c.cpu import OF_CLANG, Cpu
 from sardonyx.backends.c.plain import expand_ranges
 from sardonyx.deploy.embedding import write_data_unit
 from sardonyx.deploy.sources import ArtifactSources, announce_functions, support_headers
@@ -69,7 +69,9 @@ def _cmake(name: str, units: Sequence[str], flags: Sequence[str], *, threads: bo
     files = "\n".join(f"  src/{unit}" for unit in units)
     # The assembler behind gcc has dot products from ARMv8.2 on alone; so have the CPUs.
     flags = [
-        flag.replace("=armv8-a+", "=armv8.2-a+") if "dotprod" in flag else flag for flag in flags
+        flag.replace("=armv8-a+", "=armv8.2-a+") if "dotprod" in flag else flag
+        for flag in flags
+        if flag not in OF_CLANG
     ]
     return CMAKE.format(
         name=name,

@@ -16,7 +16,13 @@ from pathlib import Path
 from sardonyx.backends.cpuinfo import ROOT, CpuInfo, read_cpuinfo
 from sardonyx.errors import ToolchainError
 
-__all__ = ["Cpu", "host_cpu", "named_cpu", "require"]
+__all__ = ["OF_CLANG", "Cpu", "host_cpu", "named_cpu", "require"]
+
+# Several loads in place of a gather, which CPUs that are mended against Downfall take ten times as long for.
+_NO_GATHER = "-mno-gather"
+OF_CLANG = frozenset(
+    {_NO_GATHER}
+)  # flags that say how to, not what may be used; other compilers lack them
 
 # Words of /proc/cpuinfo that each level of the x86-64 psABI stands for, past the level before it.
 _LEVELS = {
@@ -143,6 +149,8 @@ def _x86(info: CpuInfo) -> Cpu:
     flags = [f"-march={name}"]
     if name == "x86-64-v4":
         flags.append("-mprefer-vector-width=512")  # compilers halve vectors of 16 lanes otherwise
+    if name in _LANES:
+        flags.append(_NO_GATHER)
     for word, (level, flag) in _X86_EXTRAS.items():
         if word in info.flags and features.issuperset(_LEVELS[level]):
             features.add(word)

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sardonyx.backends.c.cpu import Cpu, host_cpu, require
+from sardonyx.backends.c.cpu import OF_CLANG, Cpu, host_cpu, require
 from sardonyx.errors import ToolchainError
 from sardonyx.options import Environment
 
@@ -114,6 +114,7 @@ class Toolchain:
         flags: for every compilation, before the caller's own.
         linker: what links, as an argument list; empty when `argv` drives its own linker.
         libraries: what is linked against, when `linker` is called directly.
+        without: flags of a CPU that this compiler does not know.
     """
 
     argv: tuple[str, ...]
@@ -122,6 +123,7 @@ class Toolchain:
     flags: tuple[str, ...]
     linker: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
 
 
 def find_toolchain(options: Environment) -> Toolchain:
@@ -146,7 +148,7 @@ def compile_object(
     argv = [
         *toolchain.argv,
         *toolchain.flags,
-        *flags,
+        *(flag for flag in flags if flag not in toolchain.without),
         f"-ffile-prefix-map={include}=support",
         f"-I{include}",
         "-c",
@@ -241,7 +243,9 @@ def _driver(argv: tuple[str, ...]) -> Toolchain:
     first = version.splitlines()[0].strip() if version.strip() else Path(argv[0]).name
     flags = (*BASE_FLAGS, *NO_WARNINGS)
     where = (platform.machine(), *platform.libc_ver())
-    return Toolchain(argv, first, digest_of(version, *argv, *where, *flags, *_LINK_FLAGS), flags)
+    identity = digest_of(version, *argv, *where, *flags, *_LINK_FLAGS)
+    without = frozenset() if "clang" in version else OF_CLANG
+    return Toolchain(argv, first, identity, flags, without=without)
 
 
 def zig_headers(root: Path, machine: str, abi: str) -> list[Path]:
