@@ -19,10 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
-from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, value_reader
+from sardonyx.backends.c.kernels.isa import Isa, Tile, rows_collide, tile_of
 from sardonyx.backends.c.kernels.nest import (
     DEPTH,
+    GAP,
     PLAIN,
     TAPS,
     Extent,
@@ -106,6 +107,7 @@ def conv(
     """
     family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
     base = replace(base_nest(spec, family, epilogue), most=depth)
+    spec = _without_collisions(spec, family)
     nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
     family = nest.family
     body = "".join(f"    {line}\n" for line in loops.launch(nest).splitlines())
@@ -118,6 +120,14 @@ static void {name}(
     struct {name}_job job = {{env, a, b, n, 1, 1}};
 {body}}}
 """
+
+
+def _without_collisions(spec: ConvSpec, family: TileFamily) -> ConvSpec:
+    """Neighbouring pixels that would push each other out of the cache are copied."""
+    apart = spec.channels * spec.window.strides[-1] * BYTES[family.dtype]
+    if spec.copies is None and spec.wide and rows_collide(family.isa, family.tile, apart):
+        return replace(spec, copies=True)
+    return spec
 
 
 def base_nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
@@ -231,7 +241,8 @@ def _copied(spec: ConvSpec, nest: Nest, axes: int, lowest: str, highest: str) ->
     }}
 }}
 """
-    buffer = f"{value} copied[{nest.family.tile.rows}][{blocks.segments * blocks.depth}];\n"
+    length = blocks.segments * blocks.depth + GAP
+    buffer = f"{value} copied[{nest.family.tile.rows}][{length}];\n"
     return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
 
 

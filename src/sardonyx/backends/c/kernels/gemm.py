@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, value_reader
-from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, value_reader
+from sardonyx.backends.c.kernels.isa import Isa, Tile, rows_collide, tile_of
 from sardonyx.backends.c.kernels.nest import (
     DEPTH,
+    GAP,
     PLAIN,
     Blocks,
     Extent,
@@ -134,6 +135,15 @@ def _in_place(a: Operand, family: TileFamily) -> bool:
     return a.by_column == 1 and a.dtype == family.dtype
 
 
+def _collide(spec: GemmSpec, family: TileFamily) -> bool:
+    """Whether a tile's rows had better be copied. Where there are fewer than a tile has, they have room."""
+    if not isinstance(spec.a.by_row, int) or (
+        isinstance(spec.m, int) and spec.m < family.tile.rows
+    ):
+        return False
+    return rows_collide(family.isa, family.tile, spec.a.by_row * BYTES[spec.a.dtype])
+
+
 def _readers(a: Operand, family: TileFamily) -> str:
     if a.flipped and a.dtype != "u8":
         return turn_function(family.name)
@@ -151,6 +161,15 @@ def _rows_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str,
         fill = f"""\
 for (int64_t r = 0; r < taken; r++) {{
     {family.name}_turn(copied[r], {start} + r * ({a.by_row}), kc);
+    rows[0][r] = copied[r];
+}}
+"""
+        return buffer, fill
+    if _in_place(a, family) and _collide(spec, family):
+        buffer = f"{C_TYPE[a.dtype]} copied[{family.tile.rows}][{blocks.depth + GAP}];\n"
+        fill = f"""\
+for (int64_t r = 0; r < taken; r++) {{
+    __builtin_memcpy(copied[r], {start} + r * ({a.by_row}), (uint64_t)kc * sizeof **copied);
     rows[0][r] = copied[r];
 }}
 """

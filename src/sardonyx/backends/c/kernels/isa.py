@@ -12,6 +12,7 @@ A tile of C is held in registers while K runs by: `rows` rows of A times `column
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 
 from sardonyx.backends.c.cpu import Cpu
 from sardonyx.backends.c.kernels.elements import BYTES
@@ -66,6 +67,18 @@ def isa_of(cpu: Cpu) -> Isa:
         return replace(AVX512, unsigned_bytes=vnni)
     found = AVX2 if cpu.features.issuperset({"avx2", "fma"}) else PORTABLE
     return replace(found, unsigned_bytes=vnni)
+
+
+# Bytes after which addresses fall into the same sets of the first-level cache, and how many rows a set has room for beside
+# everything else.
+_SETS = {"avx2": (4096, 6), "avx512": (4096, 6)}
+
+
+def rows_collide(isa: Isa, tile: Tile, by_row: int) -> bool:
+    """Whether rows of A that lie `by_row` bytes apart push each other out of the cache: they are copied then."""
+    apart, room = _SETS.get(isa.name, (1, tile.rows))
+    places = apart // gcd(by_row, apart)
+    return tile.rows > places * room
 
 
 _ROWS = {"neon": 8, "avx2": 6, "avx512": 12, "portable": 4}

@@ -30,6 +30,7 @@ _BLOCK = 65536  # elements of B in a block: a quarter of a second-level cache of
 _COLUMNS = (64, 256)  # of a block, at least and at most
 _TILES = 32  # of rows in a block
 _SUMS = 8192  # elements of C that wait on the stack for the next block of K
+GAP = 16  # values between rows that are copied, so that they fall into different sets of a cache
 TAPS = 64  # segments of K whose row pointers are kept at a time
 _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
