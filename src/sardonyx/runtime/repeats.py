@@ -7,6 +7,7 @@ explains. Models whose steps are all native have a short way; others do not.
 from __future__ import annotations
 
 import ctypes
+import struct
 from array import array as table
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -109,7 +110,11 @@ class _Calls:
         self._shapes = shapes
         self._made = [(shape, dtype) for _, shape, dtype in layout.outputs]
         place = {number: at for at, (number, _, _) in enumerate(layout.outputs, len(shapes))}
-        self._wanted = [place[number] for number in native.plan.outputs]
+        wanted = [place[number] for number in native.plan.outputs]
+        # All that were made, one after the other, are at the end of the list.
+        whole = wanted == list(range(len(shapes), len(shapes) + len(self._made)))
+        self._wanted = None if whole else wanted
+        self._first = len(shapes)
         self._free: list[_Frame] = []  # list.pop and list.append are atomic
 
     def run(self, arrays: list[Array]) -> list[Value]:
@@ -121,11 +126,12 @@ class _Calls:
         for shape, dtype in self._made:
             arrays.append(empty(shape, dtype))
         frame.give(arrays)
-        failed = frame.again(frame.address)
+        failed = frame.again(frame.call)
         if failed and frame.fails(failed):
             raise self._native.failure(frame.run)
         self._free.append(frame)
-        return [arrays[at] for at in self._wanted]
+        wanted = self._wanted
+        return arrays[self._first :] if wanted is None else [arrays[at] for at in wanted]
 
 
 class _Frame:
@@ -149,15 +155,15 @@ class _Frame:
             objects=self._objects.buffer_info()[0],
         )
         self.again = native.again
-        self.address = ctypes.addressof(self._call)
+        self.call = ctypes.byref(self._call)
+        self._write = struct.Struct(f"{len(numbers)}{_WORD}").pack_into
 
     def give(self, arrays: Sequence[Array]) -> None:
         """Whatever this call reads and writes of the caller's."""
-        objects = self._objects
         if PLACE is not None:
-            for at, array in enumerate(arrays):
-                objects[at] = id(array)
+            self._write(self._objects, 0, *map(id, arrays))
             return
+        objects = self._objects
         first, size = self._cells.buffer_info()[0], self._cells.itemsize
         for at, array in enumerate(arrays):
             self._cells[at] = address_of(array)
@@ -167,6 +173,6 @@ class _Frame:
         """Whether a call that said so fails, or only paused and goes on to its end."""
         while said == PAUSED:
             self._call.first = self.run.step
-            said = self.again(self.address)
+            said = self.again(self.call)
             self._call.first = 0
         return said != 0
