@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sardonyx.conversion.back.common import (
     choosing,
+    classical,
     control_flow,
     elementwise,
     gathering,
@@ -16,7 +17,9 @@ from sardonyx.conversion.back.common import (
     recurrent,
     reducing,
     resizing,
+    scores,
     slicing,
+    trees,
     views,
 )
 from sardonyx.conversion.back.language import Entry
@@ -37,4 +40,7 @@ COMMON: Mapping[str, Entry] = {
     **quantizing.ENTRIES,
     **recurrent.ENTRIES,
     **control_flow.ENTRIES,
+    **classical.ENTRIES,
+    **scores.ENTRIES,
+    **trees.ENTRIES,
 }
