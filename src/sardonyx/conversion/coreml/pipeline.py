@@ -26,7 +26,7 @@ from sardonyx.conversion.coreml.stages import STAGES
 from sardonyx.conversion.coreml.stages.classes import classified, largest
 from sardonyx.conversion.coreml.stages.encoding import keys_of
 from sardonyx.conversion.request import Request
-from sardonyx.conversion.stored.graph import Graph
+from sardonyx.conversion.stored.graph import Array, Graph
 from sardonyx.conversion.stored.subject import Subject, finish, input_of, open_subject
 from sardonyx.errors import ConvertError, InputError
 
@@ -124,24 +124,40 @@ def pipeline_subject(request: Request, model: Any) -> tuple[Subject, list[Featur
     features = [_feature(model, declared) for declared in model.description.input]
     outputs = [str(feature.name) for feature in model.description.output]
     subject = open_subject(request, "CoreML", [one.name for one in features], outputs)
-    first = subject.examples[0]
-    many = {
-        np.ndim(first[name]) - one.rank for name, one in zip(subject.names, features, strict=True)
-    }
+    declared = dict(zip(subject.names, features, strict=True))
+    many = {np.ndim(subject.examples[0][name]) - one.rank for name, one in declared.items()}
     if many not in ({0}, {1}):
         told = ", ".join(
-            f"{name} {list(np.shape(first[name]))} for {[*(one.shape or ())]}"
-            for name, one in zip(subject.names, features, strict=True)
+            f"{name} {list(np.shape(subject.examples[0][name]))} for {[*(one.shape or ())]}"
+            for name, one in declared.items()
         )
         raise InputError(
             f"the example has other axes than the file declares: {told[:300]}.",
             hint="Give every input in its declared shape, or every one with an axis of rows in front.",
         )
+    for example in subject.examples:
+        for name, one in declared.items():
+            _check_example(name, one, np.asarray(example[name]))
     if many == {1}:
         named = [axes[0] for axes in subject.dynamic.values() if 0 in axes]
         rows = named[0] if named else _ROWS
         subject = replace(subject, dynamic={name: {0: rows} for name in subject.names})
     return subject, features, many == {1}
+
+
+def _check_example(name: str, feature: Feature, given: Array) -> None:
+    if (given.dtype.kind in "OUT") != feature.text:
+        raise InputError(
+            f"the example of {name[:80]!r} is not of {'texts' if feature.text else 'numbers'}.",
+            value=given.dtype.name,
+        )
+    inner = given.shape[given.ndim - feature.rank :]
+    if feature.shape and inner != feature.shape:
+        raise InputError(
+            f"the example of {name[:80]!r} has {list(inner)} where {list(feature.shape)} are declared.",
+            value=given.shape,
+            hint="An axis of rows comes in front.",
+        )
 
 
 def pipeline_candidate(
@@ -177,16 +193,7 @@ def _keys_note(name: str, keys: Sequence[Key]) -> str:
 
 def _column(graph: Graph, feature: Feature, port: ir.Value, rows: bool) -> Column:
     """An input with an axis of rows, and its elements in one line."""
-    if (graph.dtype(port).kind == "O") != feature.text:
-        what = "texts" if feature.text else "numbers"
-        raise InputError(f"the example of {feature.name[:80]!r} is not of {what}.")
     shape = graph.shape(port)
-    inner = shape[1:] if rows else shape
-    if feature.shape and tuple(inner) != feature.shape:
-        raise InputError(
-            f"the example of {feature.name[:80]!r} has {list(map(str, inner))} where {list(feature.shape)} are declared.",
-            hint="An axis of rows comes in front.",
-        )
     count = shape[0] if rows else 1
     if feature.shape is None:
         return Column(graph.reshape(port, (count,)))
