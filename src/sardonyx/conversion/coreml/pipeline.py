@@ -29,6 +29,7 @@ from sardonyx.conversion.request import Request
 from sardonyx.conversion.stored.graph import Array, Graph
 from sardonyx.conversion.stored.subject import Subject, finish, input_of, open_subject
 from sardonyx.errors import ConvertError, InputError
+from sardonyx.sizes import Size
 
 __all__ = ["check_models", "pipeline_candidate", "pipeline_subject"]
 
@@ -125,10 +126,11 @@ def pipeline_subject(request: Request, model: Any) -> tuple[Subject, list[Featur
     outputs = [str(feature.name) for feature in model.description.output]
     subject = open_subject(request, "CoreML", [one.name for one in features], outputs)
     declared = dict(zip(subject.names, features, strict=True))
-    many = {np.ndim(subject.examples[0][name]) - one.rank for name, one in declared.items()}
+    first = {name: np.asarray(subject.examples[0][name]) for name in declared}
+    many = {first[name].ndim - one.rank for name, one in declared.items()}
     if many not in ({0}, {1}):
         told = ", ".join(
-            f"{name} {list(np.shape(subject.examples[0][name]))} for {[*(one.shape or ())]}"
+            f"{name} {list(first[name].shape)} for {[*(one.shape or ())]}"
             for name, one in declared.items()
         )
         raise InputError(
@@ -252,7 +254,8 @@ def _network(graph: Graph, model: Any, read: Mapping[str, Column]) -> dict[str, 
                 "a neural network in a pipeline takes one row.",
                 "Give examples in the declared shapes, without an axis of rows.",
             )
-        sizes = [int(size) for size in shapes[name]] or list(graph.shape(column.value)[1:])
+        sizes: Sequence[Size] = [int(size) for size in shapes[name]]
+        sizes = sizes or graph.shape(column.value)[1:]
         given[name] = graph.reshape(graph.cast(column.value, np.float32), sizes)
     outputs = network_outputs(model)
     written = write_network(graph, model, given, outputs)

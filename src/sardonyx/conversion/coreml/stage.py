@@ -4,7 +4,7 @@
                 value (rows, width)       an array, its elements in one line
                 … and keys                a dictionary: what each key has, 0 where a row does not have it
 
-Numbers are float64 inside, as CoreML computes with them.
+Numbers are float64 inside, as CoreML computes with them; what trees and probit give is float32, which every runtime has.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ class Stage:
             count = self.width(Column(value))
             return {name: Column(value, keys or tuple(range(count)))}
         if form == "doubleType":
-            return {name: Column(self.graph.cast(self.flat(value), np.float64))}
+            real = self.graph.dtype(value).kind == "f"
+            return {name: Column(self.flat(value if real else self.graph.cast(value, np.float64)))}
         if form == "int64Type":
             return {name: Column(self.graph.cast(self.flat(value), np.int64))}
         if form == "stringType" and self.graph.dtype(value).kind == "O":

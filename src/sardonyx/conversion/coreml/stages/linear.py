@@ -67,6 +67,7 @@ def _link(stage: Stage, scores: ir.Value, transform: int) -> ir.Value:
         return stage.op("Sigmoid", scores)
     if transform != _PROBIT:
         raise stage.refuse(f"the transform {transform} is not known.")
-    scaled = stage.op("Erf", stage.op("Mul", scores, stage.number(0.5**0.5)))
-    half = stage.number(0.5)
+    scaled = stage.op("Mul", scores, stage.number(0.5**0.5))
+    scaled = stage.op("Erf", stage.graph.cast(scaled, np.float32))
+    half = stage.graph.constant(0.5)
     return stage.op("Add", stage.op("Mul", scaled, half), half)
