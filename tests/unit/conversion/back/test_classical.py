@@ -228,6 +228,30 @@ def test_linear_classes(labels: list[int], transform: str) -> None:
     )
 
 
+VECTORS = [0.5, 1.0, -1.0, 0.25, 2.0, 0.75, -0.5, 0.125, 1.5, 1.0, -2.0, 0.5]  # of four
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])
+def test_values_of_machines(kernel: str) -> None:
+    shared = {"kernel_type": kernel, "kernel_params": [0.25, 0.5, 3.0], "support_vectors": VECTORS}
+    values = {"coefficients": [0.5, -1.0, 2.0, 0.75], "rho": [0.25], "n_supports": 4}
+    _agree(_model("SVMRegressor", x=FULL, **shared, **values), FULL)
+
+
+@pytest.mark.parametrize(
+    ("labels", "counts", "rho"), [([4, 2, 7], [2, 1, 1], [0.1, -0.2, 0.3]), ([0, 1], [2, 2], [0.1])]
+)
+def test_classes_of_machines(labels: list[int], counts: list[int], rho: list[float]) -> None:
+    settings = {
+        "kernel_type": "RBF",
+        "kernel_params": [0.25, 0.5, 3.0],
+        "support_vectors": VECTORS,
+        "coefficients": [1.0, 0.5, -1.0, -0.25, -0.5, 2.0, 1.0, -1.5][: 4 * len(labels) - 4],
+        "vectors_per_class": counts,
+    }
+    _agree(_model("SVMClassifier", 2, x=FULL, classlabels_ints=labels, rho=rho, **settings), FULL)
+
+
 def test_columns_by_number() -> None:
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]>
         agraph (float[n, 3] x) => (float[n, 2] y) {

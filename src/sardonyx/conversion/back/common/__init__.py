@@ -10,6 +10,7 @@ from sardonyx.conversion.back.common import (
     control_flow,
     elementwise,
     gathering,
+    machines,
     normalizing,
     pooling,
     products,
@@ -43,4 +44,5 @@ COMMON: Mapping[str, Entry] = {
     **classical.ENTRIES,
     **scores.ENTRIES,
     **trees.ENTRIES,
+    **machines.ENTRIES,
 }

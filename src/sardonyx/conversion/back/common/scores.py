@@ -11,9 +11,14 @@ from sardonyx.conversion.back.language import Answer, Entry
 from sardonyx.conversion.back.step import Step
 from sardonyx.conversion.back.support.classical import inverse_normal, shares_of_votes
 
-__all__ = ["ENTRIES", "binary", "features", "largest", "transformed"]
+__all__ = ["ENTRIES", "binary", "features", "largest", "transformed", "type_of_sums"]
 
-_WIDE = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+
+def type_of_sums(step: Step) -> ir.DataType:
+    """Doubles where float32 does not hold the features."""
+    return ir.DataType.FLOAT if step.dtype(0) in _NARROW else ir.DataType.DOUBLE
 
 
 def features(step: Step, real: ir.DataType) -> str:
@@ -79,7 +84,7 @@ def _linear(step: Step, targets: int) -> str:
         step.refuse(
             f"{len(weights)} coefficients and {len(shift)} intercepts for {targets} targets"
         )
-    real = ir.DataType.FLOAT if step.dtype(0) in _WIDE else ir.DataType.DOUBLE
+    real = type_of_sums(step)
     kind = real.numpy()
     table = np.array(weights, kind).reshape(targets, -1).T
     coefficients = step.table(table, "coefficients", trained=True)
