@@ -1,4 +1,4 @@
-"""Trees, linear models, machines and pipelines in CoreML's files, held to scikit-learn, XGBoost, or numpy after the specification."""
+"""Trees, linear models, machines and pipelines in CoreML's files, held to scikit-learn, or numpy after the specification."""
 
 from __future__ import annotations
 
