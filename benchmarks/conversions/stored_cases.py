@@ -6,6 +6,7 @@ import importlib.util
 
 from benchmarks.conversions import caffe2_models as caffe2
 from benchmarks.conversions import coreml_models as coreml
+from benchmarks.conversions import coreml_tables as tables
 from benchmarks.conversions import mxnet_models as mxnet
 from benchmarks.conversions import paddle_models as paddle
 from benchmarks.conversions.case import Case
@@ -17,6 +18,15 @@ COREML = (
     Case("CoreML images: same padding, deconvolution, PReLU", coreml.images),
     Case("CoreML exact arrays, symbolic batch", coreml.exact),
     Case("CoreML classifier, float16 weights", coreml.classifier),
+    Case("CoreML random forest, classes of texts", tables.forest),
+    Case("CoreML boosted trees, features by name, missing values", tables.boosted),
+    Case("CoreML trees, every branch, softmax against the first class", tables.tests_of_nodes),
+    Case("CoreML linear classifier, one against the rest", tables.glm_classes),
+    Case("CoreML linear regressor, probit, two values", tables.glm_values),
+    Case("CoreML SVM classifier, polynomial kernel", tables.machine_classes),
+    Case("CoreML SVM regressor, sparse vectors, radial kernel", tables.machine_values),
+    Case("CoreML pipeline: imputer, scaler, normalizer, one-hot, linear", tables.prepared),
+    Case("CoreML one row, a number and an array", tables.one_row),
 )
 # Paddle runs, in an environment of its own: SARDONYX_PADDLE_PYTHON names it.
 PADDLE = (

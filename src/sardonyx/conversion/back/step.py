@@ -28,7 +28,7 @@ __all__ = ["NIBBLES", "Step", "number_text", "tuple_text"]
 # In a byte each, where nothing is computed with them.
 NIBBLES = (ir.DataType.INT4, ir.DataType.UINT4)
 _OF_NIBBLES = ("QuantizeLinear", "DequantizeLinear")
-_CALLED = re.compile(r"\b(\w+)\(")
+_CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 
 
 class Step:
@@ -273,6 +273,14 @@ class Step:
     def help(self, name: str) -> str:
         """The same of a function that every framework has in its own words."""
         return self.use(self.writer.language.support[name])
+
+    def table(self, array: Any, wish: str, *, trained: bool = False) -> str:
+        """Numbers that the node has as an attribute, as a tensor of the program."""
+        return self.writer.table(np.asarray(array), wish, self, trained=trained)
+
+    def let(self, wish: str, text: str) -> str:
+        """A name for what is read more than once."""
+        return self.writer.let(wish, text, self)
 
     def body(self, attribute: str, wish: str) -> Function:
         """A subgraph as a function."""

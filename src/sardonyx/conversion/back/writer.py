@@ -227,6 +227,22 @@ class Writer:
         template = self.language.parameter if weight.trained else self.language.constant
         return template.format(weight.name)
 
+    def table(self, array: np.ndarray[Any, Any], wish: str, step: Step, *, trained: bool) -> str:
+        """Numbers of an attribute as a constant of the program."""
+        name = self.fresh.fresh(wish, "table")
+        value = ir.Value(name=name)
+        weight = Weight(name, name, ir.tensor(array, name=name), trained)
+        self.weights[value] = weight
+        step.uses.add(name)
+        return (self.language.parameter if trained else self.language.constant).format(name)
+
+    def let(self, wish: str, text: str, step: Step) -> str:
+        """A statement before the step's own; its name."""
+        name = self.fresh.fresh(wish)
+        self._add(Statement((name,), text, frozenset(step.uses)))
+        step.uses.add(name)
+        return name
+
     def anything(self, step: Step | _Returning) -> str:
         """The name of a tensor that is there, to be on the same device; "None" where there is none."""
         if not self._first:

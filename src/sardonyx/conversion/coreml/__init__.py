@@ -1,1 +1,1 @@
-"""CoreML: neural networks of `.mlmodel` files, through the protocol buffers of coremltools; nothing is run."""
+"""CoreML: `.mlmodel` files, through the protocol buffers of coremltools; nothing is run."""

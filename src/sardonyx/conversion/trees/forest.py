@@ -19,6 +19,7 @@ import numpy.typing as npt
 __all__ = [
     "AT_MOST",
     "BELOW",
+    "EQUAL",
     "LEAF",
     "Above",
     "Array",
@@ -42,7 +43,7 @@ __all__ = [
 Array: TypeAlias = npt.NDArray[Any]
 Label: TypeAlias = int | str
 
-LEAF, BELOW, AT_MOST = range(3)  # x < threshold, x <= threshold
+LEAF, BELOW, AT_MOST, EQUAL = range(4)  # x < threshold, x <= threshold, x == threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class Tree:
     """One tree; nodes are rows of the arrays, and the first one is the root.
 
     Attributes:
-        test: LEAF, BELOW or AT_MOST.
+        test: LEAF, BELOW, AT_MOST or EQUAL.
         column: that an inner node looks at.
         threshold: that it compares with.
         yes, no: the rows that follow.

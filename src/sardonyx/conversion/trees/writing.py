@@ -21,8 +21,6 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.conversion.trees.forest import (
-    BELOW,
-    LEAF,
     Above,
     Array,
     Category,
@@ -34,8 +32,9 @@ from sardonyx.conversion.trees.forest import (
     ZeroAsMissing,
     grounded,
 )
+from sardonyx.conversion.trees.operator import tree_attributes
 
-__all__ = ["ML_OPSET", "OPSET", "rounded_thresholds", "write"]
+__all__ = ["ML_OPSET", "OPSET", "write"]
 
 ML = "ai.onnx.ml"
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
@@ -56,17 +55,6 @@ def write(ensemble: Ensemble, input_type: Literal["float32", "float64"] = "float
         name="boosted_trees",
     )
     return ir.Model(graph, ir_version=IR_VERSION)
-
-
-def rounded_thresholds(threshold: Array, test: Array) -> Array:
-    """As float32, so that no float32 changes its side: down where x <= t is asked, up where x < t is."""
-    with np.errstate(over="ignore", under="ignore"):
-        near = threshold.astype(np.float32)
-        down = np.nextafter(near, np.float32(-np.inf))
-        up = np.nextafter(near, np.float32(np.inf))
-    below = test == BELOW
-    moved = np.where(below & (near < threshold), up, near)
-    return np.where(~below & (near > threshold), down, moved)
 
 
 class Draft:
@@ -227,43 +215,8 @@ class Draft:
         )
 
     def trees(self, columns: ir.Value) -> ir.Value:
-        trees, double = grounded(self.ensemble), self.real == np.float64
-        nodes = {
-            "treeids": [np.full(len(tree.test), index) for index, tree in enumerate(trees)],
-            "nodeids": [np.arange(len(tree.test)) for tree in trees],
-            "featureids": [self.place[tree.column] for tree in trees],
-            "truenodeids": [tree.yes for tree in trees],
-            "falsenodeids": [tree.no for tree in trees],
-            "missing_value_tracks_true": [tree.missing_yes for tree in trees],
-        }
-        votes = {
-            "treeids": [np.full(len(tree.voters), index) for index, tree in enumerate(trees)],
-            "nodeids": [tree.voters for tree in trees],
-            "ids": [tree.targets for tree in trees],
-        }
-        test = np.concatenate([tree.test for tree in trees])
-        threshold = np.concatenate([tree.threshold for tree in trees])
-        weights = np.concatenate([tree.weights for tree in trees])
-        attributes: dict[str, Any] = {
-            f"{group}_{name}": ir.AttrInt64s(f"{group}_{name}", np.concatenate(parts).tolist())
-            for group, table in (("nodes", nodes), ("target", votes))
-            for name, parts in table.items()
-        }
-        names = {LEAF: "LEAF", BELOW: "BRANCH_LT"}
-        modes = [names.get(kind, "BRANCH_LEQ") for kind in test.tolist()]
-        attributes["nodes_modes"] = ir.AttrStrings("nodes_modes", modes)
-        numbers = {"nodes_values": threshold, "target_weights": weights}
-        if not double:
-            numbers["nodes_values"] = rounded_thresholds(threshold, test)
-        for name, array in numbers.items():
-            if double:
-                name = f"{name}_as_tensor"
-                tensor = ir.tensor(array.astype(np.float64), name=name)
-                attributes[name] = ir.AttrTensor(name, tensor)
-            else:
-                attributes[name] = ir.AttrFloat32s(name, array.astype(np.float32).tolist())
         targets = self.ensemble.scores * (1 + len(self.ensemble.sloped))
-        attributes["n_targets"] = ir.AttrInt64("n_targets", targets)
+        attributes = tree_attributes(grounded(self.ensemble), targets, self.real, self.place)
         return self.add("TreeEnsembleRegressor", columns, attributes=attributes, domain=ML)
 
     def with_slopes(self, features: ir.Value, votes: ir.Value) -> ir.Value:

@@ -74,6 +74,6 @@ def test_layers_refuse_what_they_cannot_write(kind: str, fields: dict[str, Any],
 def test_other_models_are_refused_by_name() -> None:
     spec = Spec()
     spec.model.ClearField("neuralNetwork")
-    spec.model.treeEnsembleRegressor.SetInParent()
-    with pytest.raises(ConvertError, match="it is a treeEnsembleRegressor"):
+    spec.model.customModel.SetInParent()
+    with pytest.raises(ConvertError, match="without a translation: customModel"):
         convert_model(Request(spec.save(), (Example((X,)),)))

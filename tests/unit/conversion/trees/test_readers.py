@@ -17,7 +17,7 @@ from sardonyx.conversion.trees.catboost import convert_catboost
 from sardonyx.conversion.trees.conversion import TreeConversion
 from sardonyx.conversion.trees.forest import AT_MOST, BELOW, LEAF, Above, Category, Lookup
 from sardonyx.conversion.trees.lightgbm import convert_lightgbm
-from sardonyx.conversion.trees.writing import rounded_thresholds
+from sardonyx.conversion.trees.operator import rounded_thresholds
 from sardonyx.conversion.trees.xgboost import convert_xgboost
 from sardonyx.errors import ConvertError, InputError
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from sardonyx.conversion.back.common import (
     choosing,
+    classical,
     control_flow,
     elementwise,
     gathering,
+    machines,
     normalizing,
     pooling,
     products,
@@ -16,7 +18,9 @@ from sardonyx.conversion.back.common import (
     recurrent,
     reducing,
     resizing,
+    scores,
     slicing,
+    trees,
     views,
 )
 from sardonyx.conversion.back.language import Entry
@@ -37,4 +41,8 @@ COMMON: Mapping[str, Entry] = {
     **quantizing.ENTRIES,
     **recurrent.ENTRIES,
     **control_flow.ENTRIES,
+    **classical.ENTRIES,
+    **scores.ENTRIES,
+    **trees.ENTRIES,
+    **machines.ENTRIES,
 }

@@ -16,6 +16,7 @@ __all__ = [
     "flip",
     "loop",
     "max_pool",
+    "pick",
     "places",
     "scan",
     "scatter_elements",
@@ -30,6 +31,11 @@ __all__ = [
 def take(x: Any, indices: Any, axis: int) -> Any:
     """Rows of an axis."""
     return x[(slice(None),) * axis + (indices.astype(int),)]
+
+
+def pick(x: Any, places: Any) -> Any:
+    """Of every row the elements at its own places."""
+    return jnp.take_along_axis(x, places.astype(int), axis=1)
 
 
 def flip(x: Any, axis: int) -> Any:

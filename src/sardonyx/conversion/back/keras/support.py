@@ -22,6 +22,7 @@ __all__ = [
     "flip",
     "loop",
     "max_pool",
+    "pick",
     "places",
     "scan",
     "scatter_elements",
@@ -37,6 +38,11 @@ __all__ = [
 def take(x: Any, indices: Any, axis: int) -> Any:
     """Rows of an axis."""
     return ops.take(x, ops.cast(indices, "int32"), axis=axis)
+
+
+def pick(x: Any, places: Any) -> Any:
+    """Of every row the elements at its own places."""
+    return ops.take_along_axis(x, ops.cast(places, "int32"), axis=1)
 
 
 def flip(x: Any, axis: int) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sardonyx.conversion.back.support import (
     arithmetic,
+    classical,
     control_flow,
     gathering,
     normalizing,
@@ -16,12 +17,14 @@ from sardonyx.conversion.back.support import (
     quantizing,
     recurrent,
     resizing,
+    trees,
 )
 
 __all__ = ["HELPERS"]
 
 _MODULES = (
     arithmetic,
+    classical,
     control_flow,
     gathering,
     normalizing,
@@ -29,5 +32,6 @@ _MODULES = (
     quantizing,
     recurrent,
     resizing,
+    trees,
 )
 HELPERS = frozenset(name for module in _MODULES for name in module.__all__)

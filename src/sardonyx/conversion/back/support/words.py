@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["flip", "places", "scan", "sigmoid", "take", "weights_like", "xp"]
+__all__ = ["flip", "pick", "places", "scan", "sigmoid", "take", "weights_like", "xp"]
 
 xp: Any = None
 take: Callable[..., Any]  # (x, indices, axis)
+pick: Callable[..., Any]  # (x, places): of every row the elements at its own places
 sigmoid: Callable[..., Any]  # (x)
 flip: Callable[..., Any]  # (x, axis)
 scan: Callable[..., Any]  # (turn, states, sequence): as jax.lax.scan
@@ -20,4 +21,4 @@ def _missing(*_: Any) -> Any:
     raise NotImplementedError("only generated programs have it")
 
 
-take = flip = scan = sigmoid = places = weights_like = _missing
+take = pick = flip = scan = sigmoid = places = weights_like = _missing

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 
 import onnx_ir as ir
+from torch import nn
 
 from sardonyx.conversion.back.common import COMMON
 from sardonyx.conversion.back.language import Entry, Language
@@ -149,11 +150,16 @@ _ENTRIES: Mapping[str, Entry] = {
     "NonZero": lambda step: f"torch.nonzero({step[0]}).permute(1, 0)",
 }
 
+_OWN_WORDS = {"torch", "F", "nn", "self", "xp", "Any", "Model", "load", "training"}
+_RESERVED = frozenset(
+    _OWN_WORDS | set(dir(nn.Module)) - {"forward"}
+)  # which is what the program is
+
 TORCH = Language(
     name="torch",
     array="torch",
     header=HEADER,
-    reserved=frozenset({"torch", "F", "nn", "self", "xp", "Any", "Model", "load"}),
+    reserved=_RESERVED,
     phrases={**_OPERATORS, **_WORDS},
     entries={**COMMON, **_ENTRIES},
     support=dict(inspect.getmembers(support, inspect.isfunction)),

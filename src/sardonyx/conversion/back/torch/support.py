@@ -19,6 +19,7 @@ __all__ = [
     "loop",
     "lstm",
     "max_pool",
+    "pick",
     "places",
     "product_of",
     "rnn",
@@ -39,6 +40,11 @@ def device_of(x: Any) -> Any:
 def take(x: Any, indices: Any, axis: int) -> Any:
     """Rows of an axis."""
     return x[(slice(None),) * axis + (indices.to(torch.int64),)]
+
+
+def pick(x: Any, places: Any) -> Any:
+    """Of every row the elements at its own places."""
+    return torch.gather(x, 1, places.to(torch.int64))
 
 
 def flip(x: Any, axis: int) -> Any:
