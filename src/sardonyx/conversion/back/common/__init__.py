@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sardonyx.conversion.back.common import (
+    attention,
     choosing,
     control_flow,
     elementwise,
     gathering,
+    losses,
     normalizing,
     pooling,
     products,
@@ -16,6 +18,8 @@ from sardonyx.conversion.back.common import (
     recurrent,
     reducing,
     resizing,
+    sampling,
+    sequences,
     slicing,
     views,
 )
@@ -37,4 +41,8 @@ COMMON: Mapping[str, Entry] = {
     **quantizing.ENTRIES,
     **recurrent.ENTRIES,
     **control_flow.ENTRIES,
+    **attention.ENTRIES,
+    **sampling.ENTRIES,
+    **losses.ENTRIES,
+    **sequences.ENTRIES,
 }

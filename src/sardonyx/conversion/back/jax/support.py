@@ -8,11 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sardonyx.conversion.back.support.traced import counted_loop, flip, loop, places
+
 __all__ = [
     "average_pool",
     "conv",
     "conv_transpose",
     "counted_loop",
+    "counter",
     "flip",
     "loop",
     "max_pool",
@@ -24,6 +27,8 @@ __all__ = [
     "take",
     "top_k",
     "weights_like",
+    "while_loop",
+    "whole",
 ]
 
 
@@ -32,21 +37,24 @@ def take(x: Any, indices: Any, axis: int) -> Any:
     return x[(slice(None),) * axis + (indices.astype(int),)]
 
 
-def flip(x: Any, axis: int) -> Any:
-    return jnp.flip(x, axis)
-
-
 def sigmoid(x: Any) -> Any:
     return jax.nn.sigmoid(x)
 
 
-def places(count: int, like: Any) -> Any:
-    """0, 1, 2, … as numbers that are known when the program is traced."""
-    return np.arange(count, dtype=np.float32)
-
-
 def weights_like(weights: Any, x: Any) -> Any:
     return jnp.asarray(weights, x.dtype)
+
+
+def while_loop(goes_on: Any, once: Any, states: Any) -> Any:
+    return jax.lax.while_loop(lambda state: goes_on(*state), lambda state: once(*state), states)
+
+
+def counter(count: Any) -> Any:
+    return jnp.arange(count)
+
+
+def whole(x: Any) -> Any:
+    return x.astype(int)
 
 
 def scan(turn: Any, state: Any, sequence: Any) -> Any:
@@ -133,35 +141,3 @@ def scatter_nd(x: Any, indices: Any, updates: Any, how: str) -> Any:
     where = tuple(indices[..., axis] for axis in range(indices.shape[-1]))
     ways = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
     return getattr(x.at[where], ways[how])(updates)
-
-
-def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
-    """As often as `trips` and the condition allow."""
-
-    def goes_on(turn: Any) -> Any:
-        index, going, _ = turn
-        return going if trips is None else jnp.logical_and(index < trips, going)
-
-    def once(turn: Any) -> Any:
-        index, going, old = turn
-        found = body(index, going, *old)
-        going, *new = found if isinstance(found, tuple) else (found,)
-        return index + 1, going.reshape(()), tuple(new)
-
-    begin = jnp.asarray(0), jnp.asarray(condition).reshape(()), states
-    found = jax.lax.while_loop(goes_on, once, begin)[2]
-    return found[0] if len(found) == 1 else found
-
-
-def counted_loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
-    """So often as was known before; what each turn gives besides states is stacked."""
-    count = len(states)
-
-    def turn(old: Any, index: Any) -> Any:
-        found = body(index, jnp.asarray(True), *old)
-        found = found if isinstance(found, tuple) else (found,)
-        return found[1 : 1 + count], found[1 + count :]
-
-    last, outputs = jax.lax.scan(turn, states, jnp.arange(trips))
-    found = (*last, *outputs)
-    return found[0] if len(found) == 1 else found

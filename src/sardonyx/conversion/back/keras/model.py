@@ -34,7 +34,7 @@ class OnnxLayer(keras.layers.Layer):  # type: ignore[misc]
     """A graph as a layer. `source` is its program."""
 
     def __init__(self, graph: str, trained: list[str], **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**{**options, "autocast": False})  # float16 stays what it is
         self.graph = graph
         self.trained = list(trained)
         model = load(zlib.decompress(base64.b64decode(graph)))

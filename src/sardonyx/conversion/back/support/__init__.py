@@ -9,25 +9,33 @@ from __future__ import annotations
 
 from sardonyx.conversion.back.support import (
     arithmetic,
+    attention,
     control_flow,
     gathering,
+    losses,
     normalizing,
     padding,
     quantizing,
     recurrent,
     resizing,
+    sampling,
+    sequences,
 )
 
 __all__ = ["HELPERS"]
 
 _MODULES = (
     arithmetic,
+    attention,
     control_flow,
     gathering,
+    losses,
     normalizing,
     padding,
     quantizing,
     recurrent,
     resizing,
+    sampling,
+    sequences,
 )
 HELPERS = frozenset(name for module in _MODULES for name in module.__all__)

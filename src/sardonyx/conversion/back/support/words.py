@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["flip", "places", "scan", "sigmoid", "take", "weights_like", "xp"]
+__all__ = [
+    "counter",
+    "flip",
+    "places",
+    "scan",
+    "sigmoid",
+    "take",
+    "weights_like",
+    "while_loop",
+    "whole",
+    "xp",
+]
 
 xp: Any = None
 take: Callable[..., Any]  # (x, indices, axis)
@@ -14,10 +25,13 @@ flip: Callable[..., Any]  # (x, axis)
 scan: Callable[..., Any]  # (turn, states, sequence): as jax.lax.scan
 places: Callable[..., Any]  # (count, like): 0, 1, 2, … in float32, where sizes are computed
 weights_like: Callable[..., Any]  # (weights, x): such numbers in the type of x
+while_loop: Callable[..., Any]  # (goes_on, once, states): states are arguments of both
+counter: Callable[..., Any]  # (count): 0, 1, 2, … as integers
+whole: Callable[..., Any]  # (x): numbers without fractions as integers
 
 
 def _missing(*_: Any) -> Any:
     raise NotImplementedError("only generated programs have it")
 
 
-take = flip = scan = sigmoid = places = weights_like = _missing
+take = flip = scan = sigmoid = places = weights_like = while_loop = counter = whole = _missing
