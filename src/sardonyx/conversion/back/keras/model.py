@@ -92,6 +92,8 @@ def make_model(model: ir.Model) -> Any:
             sizes = [size if isinstance(size, int) else None for size in facts.shape]
             kind = facts.dtype.numpy().name
             inputs.append(keras.Input(batch_shape=tuple(sizes), dtype=kind))
+    if not inputs:
+        raise UnsupportedError("keras: the model has no inputs, and Keras has no such models.")
     outputs = layer(*inputs)
     made = keras.Model(inputs if len(inputs) != 1 else inputs[0], outputs)
     made.source = layer.source
