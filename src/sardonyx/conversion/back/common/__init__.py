@@ -20,6 +20,7 @@ from sardonyx.conversion.back.common import (
     resizing,
     sampling,
     sequences,
+    signals,
     slicing,
     views,
 )
@@ -45,4 +46,5 @@ COMMON: Mapping[str, Entry] = {
     **sampling.ENTRIES,
     **losses.ENTRIES,
     **sequences.ENTRIES,
+    **signals.ENTRIES,
 }

@@ -17,6 +17,7 @@ __all__ = [
     "counted_loop",
     "counter",
     "flip",
+    "fourier",
     "loop",
     "max_pool",
     "places",
@@ -99,6 +100,18 @@ def conv_transpose(
         feature_group_count=groups,
     )
     return y if b is None else y + b.reshape((-1,) + (1,) * len(kernel))
+
+
+def fourier(x: Any, length: Any, axis: int, inverse: bool, half: bool) -> Any:
+    """Of numbers whose last axis is their real and imaginary part, or their real part alone."""
+    z = jax.lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
+    if half and inverse:
+        return jnp.fft.irfft(z, length, axis)[..., None]
+    if half:
+        found = jnp.fft.rfft(x[..., 0], length, axis)
+    else:
+        found = (jnp.fft.ifft if inverse else jnp.fft.fft)(z, length, axis)
+    return jnp.stack([found.real, found.imag], -1)
 
 
 def max_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:

@@ -20,6 +20,7 @@ from sardonyx.conversion.back.support import (
     resizing,
     sampling,
     sequences,
+    signals,
 )
 
 __all__ = ["HELPERS"]
@@ -37,5 +38,6 @@ _MODULES = (
     resizing,
     sampling,
     sequences,
+    signals,
 )
 HELPERS = frozenset(name for module in _MODULES for name in module.__all__)

@@ -10,6 +10,7 @@ __all__ = [
     "flip",
     "places",
     "scan",
+    "scatter_elements",
     "sigmoid",
     "take",
     "weights_like",
@@ -20,6 +21,7 @@ __all__ = [
 
 xp: Any = None
 take: Callable[..., Any]  # (x, indices, axis)
+scatter_elements: Callable[..., Any]  # (x, indices, updates, axis, how)
 sigmoid: Callable[..., Any]  # (x)
 flip: Callable[..., Any]  # (x, axis)
 scan: Callable[..., Any]  # (turn, states, sequence): as jax.lax.scan
@@ -34,4 +36,6 @@ def _missing(*_: Any) -> Any:
     raise NotImplementedError("only generated programs have it")
 
 
-take = flip = scan = sigmoid = places = weights_like = while_loop = counter = whole = _missing
+take = flip = scan = sigmoid = places = weights_like = scatter_elements = while_loop = counter = (
+    whole
+) = _missing

@@ -16,6 +16,7 @@ __all__ = [
     "counted_loop",
     "device_of",
     "flip",
+    "fourier",
     "gru",
     "loop",
     "lstm",
@@ -149,6 +150,17 @@ def non_max_suppression(
                 left = left[overlaps(corners[batch, best], corners[batch, left]) <= overlap]
                 count += 1
     return torch.tensor(found, dtype=torch.int64, device=boxes.device).reshape(-1, 3)
+
+
+def fourier(x: Any, length: Any, axis: int, inverse: bool, half: bool) -> Any:
+    """Of numbers whose last axis is their real and imaginary part, or their real part alone."""
+    z = torch.view_as_complex(x.contiguous()) if x.shape[-1] == 2 else x[..., 0]
+    if half and inverse:
+        return torch.fft.irfft(z, length, axis)[..., None]
+    if half:
+        return torch.view_as_real(torch.fft.rfft(x[..., 0], length, axis))
+    transform = torch.fft.ifft if inverse else torch.fft.fft
+    return torch.view_as_real(transform(z, length, axis))
 
 
 def conv_transpose(
