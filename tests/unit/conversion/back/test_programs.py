@@ -195,6 +195,23 @@ def test_recurrent(way: Callable[..., Any], linear: int) -> None:
         )
 
 
+@pytest.mark.parametrize("way", [_by_torch, _by_jax])
+def test_sequences_of_their_own_lengths(way: Callable[..., Any]) -> None:
+    model = _model("""agraph (float[5, 3, 2] x, float[2, 16, 2] w, float[2, 16, 4] r, float[1, 4, 2] u, float[1, 4, 4] v, int32[3] n)
+                       => (float[a, e, c, 4] y, float[e, c, 4] h, float[e, c, 4] k, float[a, f, c, 4] z) {
+        y, h, k = LSTM<hidden_size=4, direction="bidirectional">(x, w, r, , n)
+        z = RNN<hidden_size=4, direction="reverse">(x, u, v, , n)
+    }""")
+    random = np.random.default_rng(0)
+    shapes = [(5, 3, 2), (2, 16, 2), (2, 16, 4), (1, 4, 2), (1, 4, 4)]
+    inputs = [random.standard_normal(shape).astype("f") for shape in shapes]
+    inputs.append(np.array([2, 5, 1], "i4"))
+    names = [port.name for port in model.graph.input]
+    wanted = _reference(model, dict(zip(names, inputs, strict=True)))
+    for one, other in zip(way(model, inputs), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, atol=1e-5)
+
+
 CONTROL = """agraph (float[3] x, bool c, int64 m) => (float[3] y, float[3] z) {
     y = If(c) <then_branch = t () => (float[3] a) { a = Add(x, x) },
                else_branch = e () => (float[3] b) { b = Neg(x) }>
