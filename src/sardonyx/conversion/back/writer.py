@@ -60,7 +60,7 @@ def write(model: ir.Model, shapes: Shapes, language: Language, name: str) -> Pro
     for value in (*writer.ports(model.graph), *model.graph.outputs):
         if shapes.of(value).kind != "tensor" and not language.integer:
             raise UnsupportedError(
-                f"{language.name}: it is a {shapes.of(value).kind}, which programs that are traced neither take nor give.",
+                f"{language.name}: it is no tensor ({shapes.of(value).kind}), and traced programs take and give nothing else.",
                 where=f"{(value.name or '')[:80]!r}",
             )
         if shapes.of(value).dtype in NIBBLES:
