@@ -140,7 +140,10 @@ def _settings(case: Case) -> list[int]:
     return [
         place
         for place, value in enumerate(inputs)
-        if place and isinstance(value, np.ndarray) and value.ndim < 2 and value.dtype != object
+        if place
+        and isinstance(value, np.ndarray | np.generic)
+        and value.ndim < 2
+        and value.dtype != object
     ]
 
 
@@ -151,7 +154,7 @@ def _with_constants(case: Case, settings: Sequence[int]) -> Case:
     inputs, wanted = case.data_sets[0]
     for place in settings:
         model.graph.initializer.append(
-            onnx.numpy_helper.from_array(inputs[place], ports[place].name)
+            onnx.numpy_helper.from_array(np.asarray(inputs[place]), ports[place].name)
         )
         model.graph.input.remove(ports[place])
     left = [value for place, value in enumerate(inputs) if place not in settings]

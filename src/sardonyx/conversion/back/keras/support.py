@@ -69,7 +69,9 @@ def scan(turn: Any, state: Any, sequence: Any) -> Any:
 
 def top_k(x: Any, count: int, axis: int, largest: bool) -> Any:
     """The largest or smallest elements with their places; of equal ones the first."""
-    falling = -x if "float" in str(x.dtype) else ops.bitwise_not(x)  # of bytes too, which have no -x
+    falling = (
+        -x if "float" in str(x.dtype) else ops.bitwise_not(x)
+    )  # of bytes too, which have no -x
     order = ops.argsort(falling if largest else x, axis=axis)
     kept = order[(slice(None),) * axis + (slice(0, count),)]
     return ops.take_along_axis(x, kept, axis=axis), kept
