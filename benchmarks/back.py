@@ -3,7 +3,7 @@
 python -m benchmarks.back make                  export those that build/back does not have
 python -m benchmarks.back torch                 what is not correct yet, back to torch: answers, a step of training, a second export
 python -m benchmarks.back jax                   (or keras) back to another framework; answers
-python -m benchmarks.back models [name …]       the standard set, ONNX → torch → ONNX
+python -m benchmarks.back models [name …]       the standard set of both exporters, static and open: ONNX → torch → ONNX by `convert`
 python -m benchmarks.back table                 write what was found into docs/convert.md
 """
 
@@ -15,11 +15,14 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import sardonyx as sx
+
+if TYPE_CHECKING:
+    from benchmarks.models import Exporter
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "back"
@@ -175,20 +178,25 @@ def by_keras(path: Path) -> str:
 WAYS: dict[str, Callable[[Path], str]] = {"torch": by_torch, "jax": by_jax, "keras": by_keras}
 
 
+def _said(try_out: Callable[..., str], *inputs: Any) -> str:
+    """The largest difference, or what went wrong."""
+    try:
+        return try_out(*inputs)
+    except sx.SardonyxError as error:
+        return f"refused: {error}"
+    except Exception as error:
+        return f"**failed**: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
 def run(framework: str, only: str) -> None:
     path = FOLDER / f"{framework}.json"
     found = json.loads(path.read_text()) if path.exists() else {}
     for name in json.loads((FOLDER / "names.json").read_text()):
         if (only and only not in name) or found.get(name, "-")[0].isdigit():
             continue
-        try:
-            said = WAYS[framework](_path(name))
-            if float(said) > MOST:
-                said = f"**wrong**: {said}"
-        except sx.SardonyxError as error:
-            said = f"refused: {error}"
-        except Exception as error:
-            said = f"**failed**: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        said = _said(WAYS[framework], _path(name))
+        if said[0].isdigit() and float(said) > MOST:
+            said = f"**wrong**: {said}"
         found[name] = said
         path.write_text(json.dumps(found, indent=1))
         print(f"{framework:6} {name:32} {said}", flush=True)
@@ -197,28 +205,53 @@ def run(framework: str, only: str) -> None:
 
 
 def models(only: Sequence[str]) -> None:
-    """The standard set: ONNX → torch → ONNX, held to the first."""
+    """The standard set as both exporters write it, static and open: ONNX → torch → ONNX, held to the first."""
+    from benchmarks.models import STANDARD
+
+    path = FOLDER / "models.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for dynamic in (False, True):
+        for exporter in ("dynamo", "legacy"):
+            for name, spec in STANDARD.items():
+                kind = f"{'open' if dynamic else 'static'}, {exporter}"
+                done = found.get(name, {}).get(kind, "-")[0].isdigit()
+                if (dynamic and not spec.dynamic) or (only and name not in only) or done:
+                    continue
+                said = _said(_around, name, dynamic, exporter)
+                found.setdefault(name, {})[kind] = said
+                path.write_text(json.dumps(found, indent=1))
+                print(f"{name:24} {kind:16} {said}", flush=True)
+
+
+# What is open is asked for at these sizes.
+_SIZES = {"batch": 2, "seq": 24, "height": 96, "width": 128}
+
+
+def _around(name: str, dynamic: bool, exporter: Exporter) -> str:
+    """A model to torch, and by `convert` to ONNX again; the largest difference."""
     import torch
 
-    from sardonyx.comparison.inputs import example_inputs
+    from benchmarks.models import build, draw, spec_of
+    from sardonyx.conversion.convert import convert_model
+    from sardonyx.conversion.request import Example, Request
 
-    for path in sorted((ROOT / "build" / "models").glob("*.onnx")):
-        if only and not any(path.name.startswith(name) for name in only):
-            continue
-        try:
-            feeds = example_inputs(sx.load(path))
-            module = sx.to_torch(path)
-            tensors = tuple(torch.from_numpy(np.asarray(one)) for one in feeds.values())
-            exported = torch.onnx.export(module, tensors, dynamo=True, verbose=False)
-            assert exported is not None
-            wanted = sx.Session(path).run(None, feeds)
-            model = exported.model_proto
-            names = [port.name for port in model.graph.input]
-            again = sx.Session(model).run(None, dict(zip(names, feeds.values(), strict=True)))
-            said = f"{_error(again, wanted):.1e}"
-        except Exception as error:
-            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        print(f"{path.name:40} {said}", flush=True)
+    spec = spec_of(name, dynamic=dynamic)
+    path = build(name, dynamic=dynamic, exporter=exporter)
+    feeds = draw(spec, _SIZES if dynamic else spec.sizes, seed=1)
+    axes = {
+        port.name: {k: str(axis) for k, axis in enumerate(port.axes) if axis in spec.dynamic}
+        for port in spec.inputs
+    }
+    request = Request(
+        sx.to_torch(path),
+        (Example(tuple(torch.from_numpy(one) for one in feeds.values())),),
+        axes if dynamic else {},
+        output_names=tuple(port.name or "" for port in sx.load(path).graph.outputs),
+    )
+    again = convert_model(request, engine="onnxruntime").model
+    compared = sx.compare(path, again, feeds, engines=["onnxruntime"])
+    assert compared.ok, "; ".join(one.reason for one in compared.outputs if not one.ok)
+    return f"{max(one.max_abs for one in compared.outputs):.1e}"
 
 
 def table() -> None:
@@ -241,9 +274,31 @@ def table() -> None:
     for name in names:
         cells = [rows.get(name, "").replace("|", "\\|")[:160] for rows in found.values()]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    begin, end = "<!-- back: begin -->", "<!-- back: end -->"
-    page = PAGE.read_text("utf-8")
-    text = "\n".join(lines)
+    _write("back", lines)
+    _write("around", _table_of_models())
+
+
+def _table_of_models() -> list[str]:
+    path = FOLDER / "models.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    kinds = list(dict.fromkeys(kind for row in found.values() for kind in row))
+    right = [said[0].isdigit() for row in found.values() for said in row.values()]
+    return [
+        f"ONNX → torch → ONNX: {sum(right)} of {len(right)} as the source, within the contract. The numbers are the largest differences.",
+        "",
+        f"| model | {' | '.join(kinds)} |",
+        f"|---|{'---|' * len(kinds)}",
+        *(
+            f"| {name} | {' | '.join(row.get(kind, '')[:160] for kind in kinds)} |"
+            for name, row in found.items()
+        ),
+    ]
+
+
+def _write(place: str, lines: Sequence[str]) -> None:
+    """Between its marks on the page."""
+    begin, end = f"<!-- {place}: begin -->", f"<!-- {place}: end -->"
+    page, text = PAGE.read_text("utf-8"), "\n".join(lines)
     PAGE.write_text(
         re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL),
         encoding="utf-8",

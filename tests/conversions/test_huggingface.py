@@ -10,12 +10,12 @@ import pytest
 import torch
 from benchmarks.conversions.huggingface_cases import CASES
 from benchmarks.conversions.huggingface_models import seeded_model
+from tests.conversions.matrix import check_case
 
 import sardonyx as sx
 from sardonyx.comparison.engines import open_engine
 from sardonyx.conversion.convert import Converted, convert_model
 from sardonyx.conversion.request import Request
-from sardonyx.errors import SardonyxError
 
 # One case of every kind; `python -m benchmarks.conversions huggingface` runs them all.
 QUICK = (
@@ -33,17 +33,7 @@ Values = Mapping[str, Any]
 
 @pytest.mark.parametrize("name", QUICK)
 def test_case(name: str) -> None:
-    case = next(case for case in CASES if case.name == name)
-    if case.refusal:
-        with pytest.raises(SardonyxError) as caught:
-            convert_model(case.request(), engine=ENGINE)
-        assert case.refusal in str(caught.value)
-        return
-    converted = convert_model(case.request(), engine=ENGINE)
-    assert converted.verification is not None
-    assert converted.verification.ok
-    if case.check is not None:
-        case.check(converted)
+    check_case(next(case for case in CASES if case.name == name), engine=ENGINE)
 
 
 def convert(model: Any, **options: Any) -> Converted:

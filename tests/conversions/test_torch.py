@@ -9,9 +9,7 @@ torch = pytest.importorskip("torch")
 from benchmarks.conversions.case import Case  # noqa: E402
 from benchmarks.conversions.torch_cases import CASES  # noqa: E402
 from benchmarks.conversions.torch_compile import compare_compiled  # noqa: E402
-
-from sardonyx.conversion.convert import convert_model  # noqa: E402
-from sardonyx.errors import SardonyxError  # noqa: E402
+from tests.conversions.matrix import check_case  # noqa: E402
 
 # What onnx.reference cannot run or gets wrong; our own engine is held to onnxruntime elsewhere.
 _OWN_ENGINE = {
@@ -26,19 +24,8 @@ _OWN_ENGINE = {
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
-    request = case.request()
     engine = "sardonyx" if case.name in _OWN_ENGINE else "reference"
-    if case.refusal:
-        with pytest.raises(SardonyxError) as refused:
-            convert_model(request, framework="torch", engine=engine)
-        assert case.refusal in str(refused.value)
-        return
-    converted = convert_model(request, framework="torch", engine=engine)
-    assert converted.verification is not None
-    assert converted.verification.ok
-    assert len(converted.verification.trials) >= 2
-    if case.check is not None:
-        case.check(converted)
+    check_case(case, engine=engine, framework="torch")
 
 
 def test_the_matrix_has_what_was_promised() -> None:

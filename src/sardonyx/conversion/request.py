@@ -9,7 +9,16 @@ from typing import Any, TypeAlias
 
 from sardonyx.errors import InputError
 
-__all__ = ["Axes", "Dynamic", "Example", "Request", "as_example", "chosen_names", "read_dynamic"]
+__all__ = [
+    "Axes",
+    "Dynamic",
+    "Example",
+    "Request",
+    "as_example",
+    "check_alike",
+    "chosen_names",
+    "read_dynamic",
+]
 
 Axes: TypeAlias = Mapping[int, str]
 Dynamic: TypeAlias = Mapping[str, Axes]
@@ -109,3 +118,18 @@ def chosen_names(
             hint=f"The {owner}'s own are: {', '.join(found)}; give each another name.",
         )
     return tuple(asked)
+
+
+def check_alike(examples: Sequence[Sequence[str]], what: str) -> None:
+    """Examples are made of the same things, as "tensors", by their names.
+
+    Raises:
+        InputError: one has others than the first.
+    """
+    first = examples[0]
+    for index, other in enumerate(examples[1:], 2):
+        if other != first:
+            raise InputError(
+                f"example {index} has the {what} {', '.join(other)}, and the first one {', '.join(first)}.",
+                hint="Examples have the same structure; only sizes and values may differ.",
+            )

@@ -120,7 +120,9 @@ class NativeModel:
         self.main.restype = ctypes.c_int32
         self.main.argtypes = (*[ctypes.c_void_p] * 3, *[ctypes.c_int32] * 2, *[ctypes.c_void_p] * 2)
         self.again = self._library.sx_again
-        self.again.restype = ctypes.c_int32  # its argument comes as a pointer already: nothing to convert
+        self.again.restype = (
+            ctypes.c_int32
+        )  # its argument comes as a pointer already: nothing to convert
         self.layouts = Layouts(plan)
         native = [step for step in plan.steps if isinstance(step, Step)]
         self._read_natively = {number for step in native for number in step.tensors}

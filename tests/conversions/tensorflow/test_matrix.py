@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from sardonyx import api
-from sardonyx.conversion.convert import convert_model
-from sardonyx.errors import InputError, SardonyxError
+from sardonyx.errors import InputError
 
 _WHY = 'TensorFlow is not installed: pip install "sardonyx[tensorflow,tflite]"'
 pytest.importorskip("tensorflow", reason=_WHY)
@@ -25,6 +24,7 @@ with warnings.catch_warnings():  # TensorFlow's own, of what it imports
     import keras
     from benchmarks.conversions.case import Case
     from benchmarks.conversions.tensorflow_cases import CASES
+    from tests.conversions.matrix import check_case
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -36,18 +36,7 @@ SOME = [case for case in CASES if case.name not in _LONG][
 
 @pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
-    request = case.request()
-    if case.refusal:
-        with pytest.raises(SardonyxError) as refused:
-            convert_model(request, engine="onnxruntime")
-        assert case.refusal in str(refused.value)
-        return
-    converted = convert_model(request, engine="onnxruntime")
-    assert converted.verification is not None
-    assert converted.verification.ok
-    assert len(converted.verification.trials) >= 2
-    if case.check is not None:
-        case.check(converted)
+    check_case(case, engine="onnxruntime")
 
 
 def test_the_matrix_has_what_was_promised() -> None:

@@ -64,6 +64,7 @@ _WORDS = {
     "conv1d": "conv({0}, {1}, {2}, strides={3}, dilations={5}, groups={6})",
     "conv2d": "conv({0}, {1}, {2}, strides={3}, dilations={5}, groups={6})",
     "conv3d": "conv({0}, {1}, {2}, strides={3}, dilations={5}, groups={6})",
+    "cumprod": "np.cumprod({0}, axis={1})",
     "cumsum": "np.cumsum({0}, axis={1})",
     "einsum": "np.einsum('{0}', {1})",
     "expand": "np.broadcast_to({0}, {1})",

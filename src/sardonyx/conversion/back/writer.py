@@ -58,6 +58,11 @@ def write(model: ir.Model, shapes: Shapes, language: Language, name: str) -> Pro
     """The model's graph in the words of a language; what it cannot say is refused."""
     writer = Writer(model, shapes, language)
     for value in (*writer.ports(model.graph), *model.graph.outputs):
+        if shapes.of(value).kind != "tensor" and not language.integer:
+            raise UnsupportedError(
+                f"{language.name}: it is no tensor ({shapes.of(value).kind}), and traced programs take and give nothing else.",
+                where=f"{(value.name or '')[:80]!r}",
+            )
         if shapes.of(value).dtype in NIBBLES:
             raise UnsupportedError(
                 f"{language.name}: it is of {shapes.of(value).dtype}, which the framework has no tensors of.",

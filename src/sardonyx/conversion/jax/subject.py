@@ -15,7 +15,7 @@ from sardonyx.conversion.jax.sources import Source, open_source
 from sardonyx.conversion.jax.structure import Layout, layout_of
 from sardonyx.conversion.jax.trials import make_trials
 from sardonyx.conversion.open_axes import find_dynamic
-from sardonyx.conversion.request import Dynamic, Request, chosen_names
+from sardonyx.conversion.request import Dynamic, Request, check_alike, chosen_names
 from sardonyx.errors import InputError
 
 __all__ = ["Subject", "open_subject"]
@@ -67,7 +67,7 @@ def open_subject(request: Request) -> Subject:
         )
     layouts = [layout_of(source.signature, example) for example in request.examples]
     names = chosen_names(request.input_names, layouts[0].names, "inputs", "function")
-    _check_alike(layouts)
+    check_alike([each.names for each in layouts], "arrays")
     feeds = tuple(dict(zip(names, each.arrays, strict=True)) for each in layouts)
     reference = Reference(source.function, layouts[0], names)
     dynamic = find_dynamic(request.dynamic, feeds)
@@ -76,16 +76,6 @@ def open_subject(request: Request) -> Subject:
     outputs = chosen_names(request.output_names, reference.outputs(feeds[0]), "outputs", "function")
     notes = (*source.notes, *_notes(layouts[0], names, dynamic, request), *told)
     return Subject(source, reference, outputs, feeds, dynamic, constraints, trials, notes)
-
-
-def _check_alike(layouts: Sequence[Layout]) -> None:
-    first = layouts[0]
-    for index, other in enumerate(layouts[1:], 2):
-        if other.names != first.names:
-            raise InputError(
-                f"example {index} has the arrays {', '.join(other.names)}, and the first one {', '.join(first.names)}.",
-                hint="Examples have the same structure; only sizes and values may differ.",
-            )
 
 
 def _notes(layout: Layout, names: Sequence[str], dynamic: Dynamic, request: Request) -> list[str]:

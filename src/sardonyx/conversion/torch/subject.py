@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 
 from sardonyx.conversion.candidate import Feeds
 from sardonyx.conversion.open_axes import find_dynamic
-from sardonyx.conversion.request import Dynamic, Example, Request, chosen_names
+from sardonyx.conversion.request import Dynamic, Example, Request, check_alike, chosen_names
 from sardonyx.conversion.torch.arrays import to_array
 from sardonyx.conversion.torch.exported import find_operators
 from sardonyx.conversion.torch.files import open_file
@@ -67,7 +67,7 @@ def open_subject(request: Request) -> Subject:
         )
     layouts = [layout_of(signature_of(model), example) for example in examples]
     names = chosen_names(request.input_names, layouts[0].names, "inputs", "model")
-    _check_alike(layouts)
+    check_alike([each.names for each in layouts], "tensors")
     feeds = tuple(
         {n: to_array(t) for n, t in zip(names, each.tensors, strict=True)} for each in layouts
     )
@@ -97,16 +97,6 @@ def _examples_of(program: ExportedProgram | None) -> tuple[Example, ...]:
         return ()
     args, kwargs = program.example_inputs
     return (Example(tuple(args), dict(kwargs)),)
-
-
-def _check_alike(layouts: Sequence[Layout]) -> None:
-    first = layouts[0]
-    for index, other in enumerate(layouts[1:], 2):
-        if other.names != first.names:
-            raise InputError(
-                f"example {index} has the tensors {', '.join(other.names)}, and the first one {', '.join(first.names)}.",
-                hint="Examples have the same structure; only sizes and values may differ.",
-            )
 
 
 def _open_axes(program: ExportedProgram, names: Sequence[str]) -> Dynamic:

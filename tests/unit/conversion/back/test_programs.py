@@ -74,6 +74,48 @@ CASES = {
         y = Resize<mode="cubic", coordinate_transformation_mode="half_pixel">(x, , scales)
         z = Resize<mode="linear", coordinate_transformation_mode="align_corners">(x, , scales)
     }""",
+    "attended": """agraph (float[2, 5, 12] q, float[2, 3, 6] k, float[2, 3, 4] v, float[2, 2, 4, 3] pk, float[2, 2, 4, 2] pv,
+                       float[5, 6] mask) => (float[a, b, c] y, float[a, b, c, d] all, float[a, b, c, d] s) {
+        y, all, values, s = Attention<q_num_heads=4, kv_num_heads=2, is_causal=1, softcap=2.0, qk_matmul_output_mode=2>
+            (q, k, v, mask, pk, pv)
+    }""",
+    "sampled": """agraph (float[2, 3, 4, 5] x, float[2, 2, 3, 2] g) => (float[a, b, c, d] y, float[a, b, c, d] z, float[a, b, c, d] u) {
+        two = Constant<value = float {2.0}>()
+        wide = Mul(g, two)
+        y = GridSample<mode="linear", padding_mode="zeros">(x, wide)
+        z = GridSample<mode="cubic", padding_mode="reflection", align_corners=1>(x, wide)
+        u = GridSample<mode="nearest", padding_mode="border">(x, wide)
+    }""",
+    "bytes": """agraph (float[2, 3, 5, 5] x, float[4, 3, 2, 2] w) => (int8[a, b, c, d] y, int32[a, b, c, d] z, int8[a, b, c, d] u) {
+        s = Constant<value = float {0.03}>()
+        t = Constant<value = float[4] {0.01, 0.02, 0.03, 0.04}>()
+        zero = Constant<value = int8 {3}>()
+        zeros = Constant<value = int8[4] {0, 1, 0, -2}>()
+        qx = QuantizeLinear(x, s, zero)
+        qw = QuantizeLinear<axis=0>(w, t, zeros)
+        y = QLinearConv<pads=[1, 0, 0, 1]>(qx, s, zero, qw, t, zeros, s, zero)
+        z = ConvInteger<strides=[2, 1]>(qx, qw, zero)
+        u = QLinearMatMul(qx, s, zero, qx, s, zero, s, zero)
+    }""",
+    "lost": """agraph (float[4, 3, 2] x) => (float l, float[4, 3, 2] p, float[4, 3, 2] m) {
+        labels = Constant<value = int64[4, 2] {0, 2, 1, -1, 2, 2, 0, 1}>()
+        weights = Constant<value = float[3] {0.5, 1.0, 2.0}>()
+        l, p = SoftmaxCrossEntropyLoss<ignore_index=-1>(x, labels, weights)
+        m = MeanVarianceNormalization<axes=[0, 2]>(x)
+    }""",
+    "lists": """agraph (float[5, 3] x) => (float[a, b] y, int64 n, float[5, 3] p, float[5, 1] e) {
+        two = Constant<value = int64 {2}>()
+        last = Constant<value = int64 {-1}>()
+        parts = SplitToSequence<axis=0>(x, two)
+        one = SequenceAt(parts, last)
+        more = SequenceInsert(parts, one)
+        n = SequenceLength(more)
+        y = ConcatFromSequence<axis=0>(more)
+        axis = Constant<value = int64 {1}>()
+        p = CumProd<exclusive=1>(x, axis)
+        scale = Constant<value = float[3] {1.0, 2.0, 3.0}>()
+        normal, mean, e = LayerNormalization(x, scale)
+    }""",
     "integers": """agraph (float[2, 3] x, int32[4] i, int32[4] j) => (float[2, 3] y, int32[4] q, int32[4] m) {
         s = Constant<value = float[3] {0.1, 0.2, 0.3}>()
         zero = Constant<value = int8[3] {1, -2, 3}>()
@@ -89,8 +131,8 @@ FEEDS: dict[str, Callable[[np.random.Generator], Any]] = {
 }
 
 
-def _model(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+def _model(text: str, version: int = 21) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {version}]> {text}')
 
 
 def _feeds(model: onnx.ModelProto) -> dict[str, Any]:
@@ -128,7 +170,7 @@ def _by_jax(model: onnx.ModelProto, inputs: list[Any]) -> Any:
 @pytest.mark.parametrize("way", [_by_torch, _by_jax])
 @pytest.mark.parametrize("name", CASES)
 def test_answers(name: str, way: Callable[..., Any]) -> None:
-    model = _model(CASES[name])
+    model = _model(CASES[name], 26 if "CumProd" in CASES[name] else 23)
     feeds = _feeds(model)
     wanted = _reference(model, feeds)
     found = way(model, list(feeds.values()))
@@ -151,6 +193,23 @@ def test_recurrent(way: Callable[..., Any], linear: int) -> None:
         np.testing.assert_allclose(
             np.asarray(one.detach() if way is _by_torch else one), other, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("way", [_by_torch, _by_jax])
+def test_sequences_of_their_own_lengths(way: Callable[..., Any]) -> None:
+    model = _model("""agraph (float[5, 3, 2] x, float[2, 16, 2] w, float[2, 16, 4] r, float[1, 4, 2] u, float[1, 4, 4] v, int32[3] n)
+                       => (float[a, e, c, 4] y, float[e, c, 4] h, float[e, c, 4] k, float[a, f, c, 4] z) {
+        y, h, k = LSTM<hidden_size=4, direction="bidirectional">(x, w, r, , n)
+        z = RNN<hidden_size=4, direction="reverse">(x, u, v, , n)
+    }""")
+    random = np.random.default_rng(0)
+    shapes = [(5, 3, 2), (2, 16, 2), (2, 16, 4), (1, 4, 2), (1, 4, 4)]
+    inputs = [random.standard_normal(shape).astype("f") for shape in shapes]
+    inputs.append(np.array([2, 5, 1], "i4"))
+    names = [port.name for port in model.graph.input]
+    wanted = _reference(model, dict(zip(names, inputs, strict=True)))
+    for one, other in zip(way(model, inputs), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, atol=1e-5)
 
 
 CONTROL = """agraph (float[3] x, bool c, int64 m) => (float[3] y, float[3] z) {
@@ -218,3 +277,35 @@ def test_sizes_that_are_data_are_refused_by_a_traced_program() -> None:
 def test_double_needs_wide_jax() -> None:
     with pytest.raises(UnsupportedError, match=r"jax_enable_x64"):
         sx.to_jax(_model("agraph (double[6] x) => (double[6] y) { y = Sqrt(x) }"))
+
+
+SIZED = """agraph (float[1, 4, 4] boxes, float[1, 2, 4] scores) => (int64[n, 3] kept, float[m] values, int64[m] first,
+                    int64[k] where, int64[m] counts, float[r] high) {
+    three = Constant<value = int64 {3}>()
+    half = Constant<value = float {0.5}>()
+    kept = NonMaxSuppression(boxes, scores, three, half, half)
+    values, first, where, counts = Unique<sorted=0>(scores)
+    limits = Greater(scores, half)
+    flat = Constant<value = int64[1] {-1}>()
+    chosen = Reshape(limits, flat)
+    high = Compress(scores, chosen)
+}"""
+
+
+def test_torch_asks_the_data_how_much_there_is() -> None:
+    boxes = np.array([[[0, 0, 2, 2], [0, 0, 2, 1.9], [3, 3, 4, 4], [4, 4, 3, 3]]], "f")
+    scores = np.array([[[0.6, 0.9, 0.4, 0.7], [0.1, 0.6, 0.8, 0.8]]], "f")
+    model = _model(SIZED)
+    wanted = _reference(model, {"boxes": boxes, "scores": scores})
+    for one, other in zip(_by_torch(model, [boxes, scores]), wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+    with pytest.raises(UnsupportedError, match=r"NonMaxSuppression.*Compress, Unique"):
+        sx.to_jax(model)
+
+
+def test_sequences_do_not_enter_programs_that_are_traced() -> None:
+    model = _model("agraph (seq(float[3]) x) => (float[a] y) { y = ConcatFromSequence<axis=0>(x) }")
+    parts = [torch.ones(3), torch.zeros(3)]
+    assert torch.equal(sx.to_torch(model)(parts), torch.cat(parts))
+    with pytest.raises(UnsupportedError, match=r"jax: it is no tensor \(sequence\)"):
+        sx.to_jax(model)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sardonyx.conversion.back.common import (
+    attention,
     choosing,
     classical,
     control_flow,
     elementwise,
     gathering,
+    losses,
     machines,
     normalizing,
     pooling,
@@ -18,7 +20,10 @@ from sardonyx.conversion.back.common import (
     recurrent,
     reducing,
     resizing,
+    sampling,
     scores,
+    sequences,
+    signals,
     slicing,
     trees,
     views,
@@ -45,4 +50,9 @@ COMMON: Mapping[str, Entry] = {
     **scores.ENTRIES,
     **trees.ENTRIES,
     **machines.ENTRIES,
+    **attention.ENTRIES,
+    **sampling.ENTRIES,
+    **losses.ENTRIES,
+    **sequences.ENTRIES,
+    **signals.ENTRIES,
 }

@@ -9,7 +9,13 @@ import onnx_ir as ir
 from sardonyx.conversion.back.common.slicing import index_text
 from sardonyx.conversion.back.language import Entry
 from sardonyx.conversion.back.step import Step
-from sardonyx.conversion.back.support.gathering import gather_nd, one_hot, wrap_indices
+from sardonyx.conversion.back.support.gathering import (
+    gather_nd,
+    one_hot,
+    reversed_places,
+    tensor_scatter,
+    wrap_indices,
+)
 
 __all__ = ["ENTRIES"]
 
@@ -49,6 +55,19 @@ def _gather_nd(step: Step) -> str:
     return f"{step.use(gather_nd)}({step[0]}, {_places(step, 1)}, {batch})"
 
 
+def _reverse_sequence(step: Step) -> str:
+    batch, time = step.axis("batch_axis", 1), step.axis("time_axis", 0)
+    text = f"{step.use(reversed_places)}({step[0]}, {step[1]}, {batch}, {time})"
+    return step.say("take_along_axis", step[0], text, time)
+
+
+def _tensor_scatter(step: Step) -> str:
+    circular = step.word("mode", "linear", "circular") == "circular"
+    starts = _places(step, 2) if step.has(2) else "None"
+    axis = step.axis(default=-2)
+    return f"{step.use(tensor_scatter)}({step[0]}, {step[1]}, {starts}, {axis}, {circular})"
+
+
 _REDUCTIONS = ("add", "mul", "max", "min")
 
 
@@ -82,5 +101,7 @@ ENTRIES: Mapping[str, Entry] = {
     "GatherND": _gather_nd,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "ReverseSequence": _reverse_sequence,
+    "TensorScatter": _tensor_scatter,
     "OneHot": _one_hot,
 }

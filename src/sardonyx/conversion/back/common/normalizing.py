@@ -8,7 +8,12 @@ from sardonyx.conversion.back.common.slicing import padded
 from sardonyx.conversion.back.common.views import reshaped
 from sardonyx.conversion.back.language import Entry
 from sardonyx.conversion.back.step import Step, tuple_text
-from sardonyx.conversion.back.support.normalizing import local_response_norm, normalize
+from sardonyx.conversion.back.support.normalizing import (
+    inverse_deviation,
+    local_response_norm,
+    mean_variance_normalize,
+    normalize,
+)
 from sardonyx.sizes import Size
 
 __all__ = ["ENTRIES"]
@@ -57,9 +62,16 @@ def _group(step: Step) -> str:
     return f"{text} * {_channels(step[1], after)} + {_channels(step[2], after)}"
 
 
-def _layer(step: Step) -> str:
-    if step.wants(1) or step.wants(2):
-        step.refuse("its mean or deviation is read")
+def _layer(step: Step) -> list[str]:
+    if not step.wants(1) and not step.wants(2):
+        return [_layer_norm(step)]
+    axes = tuple_text(range(step.axis(default=-1), step.rank(0)))
+    mean = step.say("mean", step[0], axes, True)
+    epsilon = step.number("epsilon", 1e-5)
+    return [_layer_norm(step), mean, f"{step.use(inverse_deviation)}({step[0]}, {axes}, {epsilon})"]
+
+
+def _layer_norm(step: Step) -> str:
     rank, axis = step.rank(0), step.axis(default=-1)
     epsilon = step.number("epsilon", 1e-5)
     if "layer_norm" in step.writer.language.phrases and step.call.shape(1) == step.shape(0)[axis:]:
@@ -68,6 +80,11 @@ def _layer(step: Step) -> str:
         return step.say("layer_norm", step[0], tuple_text(sizes), step[1], bias, epsilon)
     text = f"{_normalized(step, step[0], tuple(range(axis, rank)))} * {step[1]}"
     return f"{text} + {step[2]}" if step.has(2) else text
+
+
+def _mean_variance(step: Step) -> str:
+    axes = step.call.axes(step.call.ints_attr("axes") or (0, 2, 3), step.rank(0))
+    return f"{step.use(mean_variance_normalize)}({step[0]}, {tuple_text(axes)})"
 
 
 def _lp(step: Step) -> str:
@@ -99,5 +116,6 @@ ENTRIES: Mapping[str, Entry] = {
     "GroupNormalization": _group,
     "LayerNormalization": _layer,
     "LpNormalization": _lp,
+    "MeanVarianceNormalization": _mean_variance,
     "LRN": _local_response,
 }

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from sardonyx.conversion.back.common.quantizing import RANGES
 from sardonyx.conversion.back.common.slicing import padded
 from sardonyx.conversion.back.common.windows import explicit_window, transposed_window
 from sardonyx.conversion.back.language import Entry
 from sardonyx.conversion.back.step import Step, tuple_text
+from sardonyx.conversion.back.support.quantizing import quantize
 
 __all__ = ["ENTRIES"]
 
@@ -94,20 +96,81 @@ def _conv_transpose(step: Step) -> str:
     )
 
 
-def _minus(step: Step, index: int, zero: int, wide: ir.DataType) -> str:
+def _minus(step: Step, index: int, zero: int, wide: ir.DataType, after: int = 0) -> str:
     """An integer tensor less its zero point."""
     text = step.cast(step[index], wide)
     if not step.has(zero) or step.integers(zero) == [0]:
         return text
-    point = step.cast(step[zero], wide)
-    if zero == 2 and step.rank(zero) == 1 and step.shape(zero) != (1,):
-        point = f"{point}[:, None]"  # one of every row
-    return f"({text} - {point})"
+    return f"({text} - {_laid(step, zero, step.cast(step[zero], wide), after)})"
+
+
+def _laid(step: Step, index: int, text: str, after: int) -> str:
+    """A scale or zero point, with `after` axes behind where it is a vector."""
+    if step.rank(index) != 1:
+        return text
+    if step.shape(index) == (1,):
+        return f"{text}[0]"
+    return f"{text}[{', '.join([':', *['None'] * after])}]" if after else text
 
 
 def _matmul_integer(step: Step) -> str:
     wide = ir.DataType.INT32
-    return step.say("matmul", _minus(step, 0, 2, wide), _minus(step, 1, 3, wide))
+    return step.say("matmul", _minus(step, 0, 2, wide, 1), _minus(step, 1, 3, wide))
+
+
+def _conv_integer(step: Step) -> str:
+    text = _convolved(step, _exact(step), (0, 2), (1, 3))
+    return step.cast(text, ir.DataType.INT32)
+
+
+def _exact(step: Step) -> ir.DataType:
+    """A type that sums of products of bytes are exact in, and that the framework convolves."""
+    torch = step.writer.language.name == "torch"
+    return ir.DataType.DOUBLE if torch else ir.DataType.INT32
+
+
+def _convolved(step: Step, wide: ir.DataType, x: tuple[int, int], w: tuple[int, int]) -> str:
+    """A convolution of integers; `x` and `w` are the places of tensors and their zero points."""
+    rank = step.rank(0) - 2
+    window = explicit_window(step, step.shape(w[0])[2:])
+    pads = dict(enumerate(window.pads, 2))
+    return step.say(
+        f"conv{rank}d",
+        padded(step, _minus(step, *x, wide), pads, rank + 2, "0"),
+        _minus(step, *w, wide, rank + 1),
+        "None",
+        window.strides,
+        tuple_text((0,) * rank),
+        window.dilations,
+        step.call.int_attr("group", 1),
+    )
+
+
+def _quantized(step: Step, sums: str, scales: str, scale: int, zero: int) -> str:
+    """Sums of products on the grid of an output."""
+    dtype = step.outputs[0].dtype
+    if dtype not in RANGES:
+        step.refuse(f"it rounds to {dtype}")
+    low, high = RANGES[dtype]
+    kind = step.dtype(scale)
+    rows = _laid(step, scale, step[scale], 1)
+    point = _laid(step, zero, step.cast(step[zero], kind), 1)
+    real = f"{step.cast(sums, kind)} * ({scales})"
+    return step.cast(f"{step.use(quantize)}({real}, {rows}, {point}, {low}, {high})", dtype)
+
+
+def _quantized_matmul(step: Step) -> str:
+    wide = ir.DataType.INT32
+    sums = step.say("matmul", _minus(step, 0, 2, wide, 1), _minus(step, 3, 5, wide))
+    return _quantized(step, f"({sums})", f"{_laid(step, 1, step[1], 1)} * {step[4]}", 6, 7)
+
+
+def _quantized_conv(step: Step) -> str:
+    after = step.rank(0) - 2
+    sums = _convolved(step, _exact(step), (0, 2), (3, 5))
+    if step.has(8):
+        sums = f"({sums} + {_laid(step, 8, step.cast(step[8], _exact(step)), after)})"
+    return _quantized(step, sums, f"{step[1]} * {_laid(step, 4, step[4], after)}", 6, 7)
 
 
 ENTRIES: Mapping[str, Entry] = {
@@ -117,4 +180,7 @@ ENTRIES: Mapping[str, Entry] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "MatMulInteger": _matmul_integer,
+    "ConvInteger": _conv_integer,
+    "QLinearMatMul": _quantized_matmul,
+    "QLinearConv": _quantized_conv,
 }

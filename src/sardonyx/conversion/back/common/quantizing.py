@@ -10,9 +10,9 @@ from sardonyx.conversion.back.language import Entry
 from sardonyx.conversion.back.step import Step
 from sardonyx.conversion.back.support.quantizing import quantize
 
-__all__ = ["ENTRIES"]
+__all__ = ["ENTRIES", "RANGES"]
 
-_RANGES = {
+RANGES = {
     ir.DataType.INT8: (-128, 127),
     ir.DataType.UINT8: (0, 255),
     ir.DataType.INT16: (-32768, 32767),
@@ -39,9 +39,9 @@ def _spread(step: Step, index: int, text: str) -> str:
 
 def _quantize(step: Step) -> str:
     dtype = step.outputs[0].dtype
-    if dtype not in _RANGES:
+    if dtype not in RANGES:
         step.refuse(f"it rounds to {dtype}")
-    low, high = _RANGES[dtype]
+    low, high = RANGES[dtype]
     kind = step.dtype(0)
     scale = _spread(step, 1, step.cast(step[1], kind))
     zero = _spread(step, 2, step.cast(step[2], kind)) if step.has(2) else "0"
@@ -49,7 +49,7 @@ def _quantize(step: Step) -> str:
 
 
 def _dequantize(step: Step) -> str:
-    if step.dtype(0) not in (*_RANGES, ir.DataType.INT32):
+    if step.dtype(0) not in (*RANGES, ir.DataType.INT32):
         step.refuse(f"it reads {step.dtype(0)}")
     kind = step.outputs[0].dtype
     text = step.cast(step[0], kind)

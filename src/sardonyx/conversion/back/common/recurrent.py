@@ -21,15 +21,17 @@ class _Recurrent:
         x: [time, batch, input].
         bias: of W, then of R; zeros where the node has none.
         states: initial ones, zeros where the node has none.
+        lengths: of the sequences; "None" where all are as long as the tensor.
         backward: of every direction, whether it is.
         plain: whether activations are the defaults, and nothing is clipped.
     """
 
     def __init__(self, step: Step, states: int, default: tuple[str, ...], gates: int) -> None:
+        self.lengths = "None"
         if step.has(4):
-            lengths, time = step.integers(4), step.shape(0)[step.call.int_attr("layout")]
-            if lengths is None or any(one != time for one in lengths):
-                step.refuse("its sequences have lengths of their own (sequence_lens)")
+            known, time = step.integers(4), step.shape(0)[step.call.int_attr("layout")]
+            if known is None or any(one != time for one in known):
+                self.lengths = step[4]
         step.returns = 1 + states
         self.step = step
         self.batch_first = step.flag("layout")
@@ -54,6 +56,10 @@ class _Recurrent:
                 text = step.say("transpose", text, (1, 0, 2))
             self.states.append(text)
 
+    def has_own(self, layer: str) -> bool:
+        """Whether the framework has such a layer, for sequences of one length."""
+        return layer in self.step.writer.language.support and self.lengths == "None"
+
     def finish(self, text: str) -> str:
         """The outputs as the node has them."""
         if not self.batch_first:
@@ -77,13 +83,13 @@ def _lstm(step: Step) -> str:
     _need_plain(step, parts)
     if step.flag("input_forget"):
         step.refuse("its input and forget gates are one")
-    if not step.has(7) and "lstm" in step.writer.language.support:
+    if not step.has(7) and parts.has_own("lstm"):
         return parts.finish(_own(step, "lstm", parts))
     peepholes = step[7] if step.has(7) else "None"
     states = ", ".join(parts.states)
     return parts.finish(
         f"{step.use(lstm)}({parts.x}, {step[1]}, {step[2]}, {parts.bias}, {states}, {peepholes}, "
-        f"{parts.backward})"
+        f"{parts.lengths}, {parts.backward})"
     )
 
 
@@ -97,11 +103,11 @@ def _gru(step: Step) -> str:
     parts = _Recurrent(step, 1, ("Sigmoid", "Tanh"), 3)
     _need_plain(step, parts)
     after = step.flag("linear_before_reset")
-    if after and "gru" in step.writer.language.support:
+    if after and parts.has_own("gru"):
         return parts.finish(_own(step, "gru", parts))
     return parts.finish(
         f"{step.use(gru)}({parts.x}, {step[1]}, {step[2]}, {parts.bias}, {parts.states[0]}, "
-        f"{after}, {parts.backward})"
+        f"{parts.lengths}, {after}, {parts.backward})"
     )
 
 
@@ -111,11 +117,11 @@ def _rnn(step: Step) -> str:
     if kinds not in ({"tanh"}, {"relu"}):
         _need_plain(step, parts)
     relu = kinds == {"relu"}
-    if "rnn" in step.writer.language.support:
+    if parts.has_own("rnn"):
         return parts.finish(_own(step, "rnn", parts, str(relu)))
     return parts.finish(
         f"{step.use(rnn)}({parts.x}, {step[1]}, {step[2]}, {parts.bias}, {parts.states[0]}, "
-        f"{relu}, {parts.backward})"
+        f"{parts.lengths}, {relu}, {parts.backward})"
     )
 
 

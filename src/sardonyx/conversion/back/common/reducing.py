@@ -97,16 +97,21 @@ def _arg(phrase: str) -> Entry:
     return entry
 
 
-def _cum_sum(step: Step) -> str:
+def _running(phrase: str, first: str) -> Entry:
+    """Of what stands before; `first` is what there is before everything."""
+    return lambda step: _run(step, phrase, first)
+
+
+def _run(step: Step, phrase: str, first: str) -> str:
     axis = step.call.axis(step.need_integers(1, "axis")[0], step.rank(0))
     reverse = step.flag("reverse")
     text = f"{step.help('flip')}({step[0]}, {axis})" if reverse else step[0]
-    text = step.say("cumsum", text, axis)
+    text = step.say(phrase, text, axis)
     if not step.is_float(0) and step.dtype(0) != ir.DataType.INT64:
         text = step.cast(text, step.dtype(0))
     if step.flag("exclusive"):
         shifted = text + index_text({axis: ":-1"})
-        text = padded(step, shifted, {axis: (1, 0)}, step.rank(0), "0")
+        text = padded(step, shifted, {axis: (1, 0)}, step.rank(0), first)
     return f"{step.help('flip')}({text}, {axis})" if reverse else text
 
 
@@ -123,5 +128,6 @@ ENTRIES: Mapping[str, Entry] = {
     "ReduceMin": _extreme("amin", "float('inf')", -1),
     "ArgMax": _arg("argmax"),
     "ArgMin": _arg("argmin"),
-    "CumSum": _cum_sum,
+    "CumSum": _running("cumsum", "0"),
+    "CumProd": _running("cumprod", "1"),
 }

@@ -8,12 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sardonyx.conversion.back.support.traced import counted_loop, flip, loop, places
+
 __all__ = [
     "average_pool",
     "conv",
     "conv_transpose",
     "counted_loop",
+    "counter",
     "flip",
+    "fourier",
     "loop",
     "max_pool",
     "pick",
@@ -25,6 +29,8 @@ __all__ = [
     "take",
     "top_k",
     "weights_like",
+    "while_loop",
+    "whole",
 ]
 
 
@@ -38,21 +44,24 @@ def pick(x: Any, places: Any) -> Any:
     return jnp.take_along_axis(x, places.astype(int), axis=1)
 
 
-def flip(x: Any, axis: int) -> Any:
-    return jnp.flip(x, axis)
-
-
 def sigmoid(x: Any) -> Any:
     return jax.nn.sigmoid(x)
 
 
-def places(count: int, like: Any) -> Any:
-    """0, 1, 2, … as numbers that are known when the program is traced."""
-    return np.arange(count, dtype=np.float32)
-
-
 def weights_like(weights: Any, x: Any) -> Any:
     return jnp.asarray(weights, x.dtype)
+
+
+def while_loop(goes_on: Any, once: Any, states: Any) -> Any:
+    return jax.lax.while_loop(lambda state: goes_on(*state), lambda state: once(*state), states)
+
+
+def counter(count: Any) -> Any:
+    return jnp.arange(count)
+
+
+def whole(x: Any) -> Any:
+    return x.astype(int)
 
 
 def scan(turn: Any, state: Any, sequence: Any) -> Any:
@@ -99,6 +108,18 @@ def conv_transpose(
     return y if b is None else y + b.reshape((-1,) + (1,) * len(kernel))
 
 
+def fourier(x: Any, length: Any, axis: int, inverse: bool, half: bool) -> Any:
+    """Of numbers whose last axis is their real and imaginary part, or their real part alone."""
+    z = jax.lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
+    if half and inverse:
+        return jnp.fft.irfft(z, length, axis)[..., None]
+    if half:
+        found = jnp.fft.rfft(x[..., 0], length, axis)
+    else:
+        found = (jnp.fft.ifft if inverse else jnp.fft.fft)(z, length, axis)
+    return jnp.stack([found.real, found.imag], -1)
+
+
 def max_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
     """Over windows that fit."""
     return jax.lax.reduce_window(
@@ -139,35 +160,3 @@ def scatter_nd(x: Any, indices: Any, updates: Any, how: str) -> Any:
     where = tuple(indices[..., axis] for axis in range(indices.shape[-1]))
     ways = {"none": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
     return getattr(x.at[where], ways[how])(updates)
-
-
-def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
-    """As often as `trips` and the condition allow."""
-
-    def goes_on(turn: Any) -> Any:
-        index, going, _ = turn
-        return going if trips is None else jnp.logical_and(index < trips, going)
-
-    def once(turn: Any) -> Any:
-        index, going, old = turn
-        found = body(index, going, *old)
-        going, *new = found if isinstance(found, tuple) else (found,)
-        return index + 1, going.reshape(()), tuple(new)
-
-    begin = jnp.asarray(0), jnp.asarray(condition).reshape(()), states
-    found = jax.lax.while_loop(goes_on, once, begin)[2]
-    return found[0] if len(found) == 1 else found
-
-
-def counted_loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
-    """So often as was known before; what each turn gives besides states is stacked."""
-    count = len(states)
-
-    def turn(old: Any, index: Any) -> Any:
-        found = body(index, jnp.asarray(True), *old)
-        found = found if isinstance(found, tuple) else (found,)
-        return found[1 : 1 + count], found[1 + count :]
-
-    last, outputs = jax.lax.scan(turn, states, jnp.arange(trips))
-    found = (*last, *outputs)
-    return found[0] if len(found) == 1 else found

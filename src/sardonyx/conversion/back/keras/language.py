@@ -44,6 +44,9 @@ _OWN = {
 _TYPES = {
     ir.DataType.BOOL: '"bool"',
     ir.DataType.UINT8: '"uint8"',
+    ir.DataType.UINT16: '"uint16"',
+    ir.DataType.UINT32: '"uint32"',
+    ir.DataType.UINT64: '"uint64"',
     ir.DataType.INT8: '"int8"',
     ir.DataType.INT16: '"int16"',
     ir.DataType.INT32: '"int32"',
@@ -58,8 +61,8 @@ _TYPES = {
 
 
 def _accepts(dtype: ir.DataType) -> str | None:
-    if dtype == ir.DataType.DOUBLE and keras.backend.backend() == "jax":
-        return "the backend jax computes float64 in float32"
+    if dtype in (ir.DataType.DOUBLE, ir.DataType.UINT64) and keras.backend.backend() == "jax":
+        return f"the backend jax computes {dtype} in 32 bits"
     return None
 
 

@@ -34,7 +34,7 @@ class OnnxLayer(keras.layers.Layer):  # type: ignore[misc]
     """A graph as a layer. `source` is its program."""
 
     def __init__(self, graph: str, trained: list[str], **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**{**options, "autocast": False})  # float16 stays what it is
         self.graph = graph
         self.trained = list(trained)
         model = load(zlib.decompress(base64.b64decode(graph)))
@@ -92,6 +92,8 @@ def make_model(model: ir.Model) -> Any:
             sizes = [size if isinstance(size, int) else None for size in facts.shape]
             kind = facts.dtype.numpy().name
             inputs.append(keras.Input(batch_shape=tuple(sizes), dtype=kind))
+    if not inputs:
+        raise UnsupportedError("keras: the model has no inputs, and Keras has no such models.")
     outputs = layer(*inputs)
     made = keras.Model(inputs if len(inputs) != 1 else inputs[0], outputs)
     made.source = layer.source

@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from sardonyx.conversion.back.support.control_flow import seen_by_windows
+from sardonyx.conversion.back.support.traced import counted_loop, flip, loop, places
 
 __all__ = [
     "average_pool",
@@ -19,6 +20,7 @@ __all__ = [
     "conv",
     "conv_transpose",
     "counted_loop",
+    "counter",
     "flip",
     "loop",
     "max_pool",
@@ -32,6 +34,8 @@ __all__ = [
     "take",
     "top_k",
     "weights_like",
+    "while_loop",
+    "whole",
 ]
 
 
@@ -45,21 +49,24 @@ def pick(x: Any, places: Any) -> Any:
     return ops.take_along_axis(x, ops.cast(places, "int32"), axis=1)
 
 
-def flip(x: Any, axis: int) -> Any:
-    return ops.flip(x, axis)
-
-
 def sigmoid(x: Any) -> Any:
     return ops.sigmoid(x)
 
 
-def places(count: int, like: Any) -> Any:
-    """0, 1, 2, … as numbers that are known when the program is traced."""
-    return np.arange(count, dtype=np.float32)
-
-
 def weights_like(weights: Any, x: Any) -> Any:
     return ops.convert_to_tensor(weights, x.dtype)
+
+
+def while_loop(goes_on: Any, once: Any, states: Any) -> Any:
+    return ops.while_loop(goes_on, once, states)
+
+
+def counter(count: Any) -> Any:
+    return ops.arange(count, dtype="int")
+
+
+def whole(x: Any) -> Any:
+    return ops.cast(x, "int")
 
 
 def scan(turn: Any, state: Any, sequence: Any) -> Any:
@@ -68,7 +75,10 @@ def scan(turn: Any, state: Any, sequence: Any) -> Any:
 
 def top_k(x: Any, count: int, axis: int, largest: bool) -> Any:
     """The largest or smallest elements with their places; of equal ones the first."""
-    order = ops.argsort(-x if largest else x, axis=axis)
+    falling = (
+        -x if "float" in str(x.dtype) else ops.bitwise_not(x)
+    )  # of bytes too, which have no -x
+    order = ops.argsort(falling if largest else x, axis=axis)
     kept = order[(slice(None),) * axis + (slice(0, count),)]
     return ops.take_along_axis(x, kept, axis=axis), kept
 
@@ -174,33 +184,3 @@ def scatter_nd(x: Any, indices: Any, updates: Any, how: str) -> Any:
     values = ops.reshape(updates, (-1, *x.shape[count:]))
     reduction = None if how == "none" else how
     return ops.scatter_update(x, flat, values, reduction=reduction)
-
-
-def loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
-    """As often as `trips` and the condition allow."""
-
-    def goes_on(index: Any, going: Any, *_: Any) -> Any:
-        return going if trips is None else ops.logical_and(index < trips, going)
-
-    def once(index: Any, going: Any, *old: Any) -> Any:
-        found = body(index, going, *old)
-        going, *new = found if isinstance(found, tuple) else (found,)
-        return index + 1, ops.reshape(going, ()), *new
-
-    going = ops.reshape(ops.cast(condition, "bool"), ())
-    found = ops.while_loop(goes_on, once, (ops.cast(0, "int"), going, *states))[2:]
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def counted_loop(body: Any, trips: Any, condition: Any, states: Any) -> Any:
-    """So often as was known before; what each turn gives besides states is stacked."""
-    count = len(states)
-
-    def turn(old: Any, index: Any) -> Any:
-        found = body(index, ops.cast(1, "bool"), *old)
-        found = found if isinstance(found, tuple) else (found,)
-        return tuple(found[1 : 1 + count]), tuple(found[1 + count :])
-
-    last, outputs = ops.scan(turn, states, ops.arange(trips, dtype="int"))
-    found = (*last, *outputs)
-    return found[0] if len(found) == 1 else found

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from sardonyx.conversion.back.support import (
     arithmetic,
+    attention,
     classical,
     control_flow,
     gathering,
+    losses,
     normalizing,
     padding,
     quantizing,
     recurrent,
     resizing,
+    sampling,
+    sequences,
+    signals,
     trees,
 )
 
@@ -25,13 +30,18 @@ __all__ = ["HELPERS"]
 _MODULES = (
     arithmetic,
     classical,
+    attention,
     control_flow,
     gathering,
+    losses,
     normalizing,
     padding,
     quantizing,
     recurrent,
     resizing,
     trees,
+    sampling,
+    sequences,
+    signals,
 )
 HELPERS = frozenset(name for module in _MODULES for name in module.__all__)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sardonyx.conversion.back.support.words import take, xp
+from sardonyx.conversion.back.support.words import (
+    places,
+    scatter_elements,
+    take,
+    whole,
+    xp,
+)
 
-__all__ = ["gather_nd", "one_hot", "wrap_indices"]
+__all__ = ["gather_nd", "one_hot", "reversed_places", "tensor_scatter", "wrap_indices"]
 
 
 def wrap_indices(indices: Any, size: Any) -> Any:
@@ -45,3 +51,24 @@ def one_hot(indices: Any, places: Any, values: Any, axis: int) -> Any:
     wide = xp.reshape(wrapped, (*indices.shape[:axis], 1, *indices.shape[axis:]))
     line = xp.reshape(places, (1,) * axis + (depth,) + (1,) * (rank - 1 - axis))
     return xp.where(wide == line, values[1], values[0])
+
+
+def reversed_places(x: Any, lengths: Any, batch: int, time: int) -> Any:
+    """Where every element comes from when sequences are turned around, each as long as it is."""
+    rank = len(x.shape)
+    place = places(x.shape[time], x)[(slice(None), *(None,) * (rank - 1 - time))]
+    length = xp.reshape(lengths, (-1,) + (1,) * (rank - 1 - batch))
+    turned = xp.where(place < length, length - 1 - place, place + length * 0)
+    return whole(xp.broadcast_to(turned, tuple(x.shape)))
+
+
+def tensor_scatter(x: Any, update: Any, starts: Any, axis: int, circular: bool) -> Any:
+    """A cache with rows written into it, from a place of every batch's own on."""
+    rank = len(x.shape)
+    place = places(update.shape[axis], x)[(slice(None), *(None,) * (rank - 1 - axis))]
+    if starts is not None:
+        place = place + xp.reshape(starts, (-1,) + (1,) * (rank - 1))
+    if circular:
+        place = place % x.shape[axis]
+    where = whole(xp.broadcast_to(place, tuple(update.shape)))
+    return scatter_elements(x, where, update, axis, "none")

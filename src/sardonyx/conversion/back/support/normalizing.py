@@ -6,13 +6,25 @@ from typing import Any
 
 from sardonyx.conversion.back.support.words import xp
 
-__all__ = ["local_response_norm", "normalize"]
+__all__ = ["inverse_deviation", "local_response_norm", "mean_variance_normalize", "normalize"]
 
 
 def normalize(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
     """Mean 0 and variance 1 over some axes."""
     centred = x - xp.mean(x, axes, keepdims=True)
     return centred / xp.sqrt(xp.mean(centred * centred, axes, keepdims=True) + epsilon)
+
+
+def inverse_deviation(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+    """One by the root of the variance over some axes."""
+    centred = x - xp.mean(x, axes, keepdims=True)
+    return 1 / xp.sqrt(xp.mean(centred * centred, axes, keepdims=True) + epsilon)
+
+
+def mean_variance_normalize(x: Any, axes: tuple[int, ...]) -> Any:
+    """Mean 0 and variance 1; what does not vary is 0."""
+    centred = x - xp.mean(x, axes, keepdims=True)
+    return centred / (xp.sqrt(xp.mean(centred * centred, axes, keepdims=True)) + 1e-9)
 
 
 def local_response_norm(

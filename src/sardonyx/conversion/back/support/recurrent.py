@@ -4,9 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from sardonyx.conversion.back.support.words import flip, scan, sigmoid, xp
+from sardonyx.conversion.back.support.words import flip, places, scan, sigmoid, xp
 
-__all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn"]
+__all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn", "run_direction"]
+
+
+def run_direction(turn: Any, states: Any, gates: Any, lengths: Any, back: bool) -> Any:
+    """The last states and all outputs; a sequence that has ended keeps its state, and gives zeros."""
+    sequence = flip(gates, 0) if back else gates
+    if lengths is None:
+        last, out = scan(turn, states, sequence)
+        return last, flip(out, 0) if back else out
+    live = (places(gates.shape[0], gates)[:, None] < lengths)[..., None]
+
+    def turn_if_live(old: Any, part: Any) -> Any:
+        one, on = part
+        new, out = turn(old, one)
+        if isinstance(old, tuple):
+            kept: Any = tuple(xp.where(on, a, b) for a, b in zip(new, old, strict=True))
+        else:
+            kept = xp.where(on, new, old)
+        return kept, xp.where(on, out, xp.zeros_like(out))
+
+    last, out = scan(turn_if_live, states, (sequence, flip(live, 0) if back else live))
+    return last, flip(out, 0) if back else out
 
 
 def lstm_cell(state: Any, gates: Any, r: Any, p: Any) -> Any:
@@ -21,7 +42,9 @@ def lstm_cell(state: Any, gates: Any, r: Any, p: Any) -> Any:
     return (out, new), out
 
 
-def lstm(x: Any, w: Any, r: Any, b: Any, h: Any, c: Any, p: Any, backward: Any) -> Any:
+def lstm(
+    x: Any, w: Any, r: Any, b: Any, h: Any, c: Any, p: Any, lengths: Any, backward: Any
+) -> Any:
     """All outputs [time, direction, batch, hidden], and the last states."""
     outputs, hs, cs = [], [], []
     half = b.shape[-1] // 2
@@ -33,8 +56,8 @@ def lstm(x: Any, w: Any, r: Any, b: Any, h: Any, c: Any, p: Any, backward: Any) 
         def turn(state: Any, one: Any, across: Any = across, peep: Any = peep) -> Any:
             return lstm_cell(state, one, across, peep)
 
-        (last_h, last_c), out = scan(turn, (h[d], c[d]), flip(gates, 0) if back else gates)
-        outputs.append(flip(out, 0) if back else out)
+        (last_h, last_c), out = run_direction(turn, (h[d], c[d]), gates, lengths, back)
+        outputs.append(out)
         hs.append(last_h)
         cs.append(last_c)
     return xp.stack(outputs, 1), xp.stack(hs, 0), xp.stack(cs, 0)
@@ -53,7 +76,7 @@ def gru_cell(h: Any, gates: Any, r: Any, b: Any, after: bool) -> Any:
     return (1 - update) * xp.tanh(gates[:, 2 * n :] + inner) + update * h
 
 
-def gru(x: Any, w: Any, r: Any, b: Any, h: Any, after: bool, backward: Any) -> Any:
+def gru(x: Any, w: Any, r: Any, b: Any, h: Any, lengths: Any, after: bool, backward: Any) -> Any:
     """All outputs [time, direction, batch, hidden], and the last state."""
     outputs, hs = [], []
     half = b.shape[-1] // 2
@@ -65,13 +88,13 @@ def gru(x: Any, w: Any, r: Any, b: Any, h: Any, after: bool, backward: Any) -> A
             new = gru_cell(state, one, across, bias, after)
             return new, new
 
-        last, out = scan(turn, h[d], flip(gates, 0) if back else gates)
-        outputs.append(flip(out, 0) if back else out)
+        last, out = run_direction(turn, h[d], gates, lengths, back)
+        outputs.append(out)
         hs.append(last)
     return xp.stack(outputs, 1), xp.stack(hs, 0)
 
 
-def rnn(x: Any, w: Any, r: Any, b: Any, h: Any, relu: bool, backward: Any) -> Any:
+def rnn(x: Any, w: Any, r: Any, b: Any, h: Any, lengths: Any, relu: bool, backward: Any) -> Any:
     """All outputs [time, direction, batch, hidden], and the last state."""
     outputs, hs = [], []
     half = b.shape[-1] // 2
@@ -84,7 +107,7 @@ def rnn(x: Any, w: Any, r: Any, b: Any, h: Any, relu: bool, backward: Any) -> An
             new = new * (new > 0) if relu else xp.tanh(new)
             return new, new
 
-        last, out = scan(turn, h[d], flip(gates, 0) if back else gates)
-        outputs.append(flip(out, 0) if back else out)
+        last, out = run_direction(turn, h[d], gates, lengths, back)
+        outputs.append(out)
         hs.append(last)
     return xp.stack(outputs, 1), xp.stack(hs, 0)

@@ -10,7 +10,7 @@ from torch import nn
 
 from sardonyx.conversion.back.common import COMMON
 from sardonyx.conversion.back.language import Entry, Language
-from sardonyx.conversion.back.torch import support
+from sardonyx.conversion.back.torch import data_sized, support
 
 __all__ = ["TORCH"]
 
@@ -95,6 +95,7 @@ _WORDS = {
     "conv1d": "F.conv1d({0}, {1}, {2}, stride={3}, padding={4}, dilation={5}, groups={6})",
     "conv2d": "F.conv2d({0}, {1}, {2}, stride={3}, padding={4}, dilation={5}, groups={6})",
     "conv3d": "F.conv3d({0}, {1}, {2}, stride={3}, padding={4}, dilation={5}, groups={6})",
+    "cumprod": "torch.cumprod({0}, dim={1})",
     "cumsum": "torch.cumsum({0}, dim={1})",
     "einsum": "torch.einsum('{0}', {1})",
     "expand": "{0}.expand({1})",
@@ -102,6 +103,7 @@ _WORDS = {
     "full_like": "torch.full_like({0}, {1}, dtype={2})",
     "gelu": "F.gelu({0})",
     "gelu_tanh": "F.gelu({0}, approximate='tanh')",
+    "grid_sample": "F.grid_sample({0}, {1}, padding_mode={2}, align_corners={3})",
     "group_norm": "F.group_norm({0}, {1}, {2}, {3}, eps={4})",
     "if": "{1}() if {0} else {2}()",
     "layer_norm": "F.layer_norm({0}, {1}, {2}, {3}, eps={4})",
@@ -147,7 +149,10 @@ _TYPES = {  # of other unsigned integers torch has tensors, but does not compute
 }
 
 _ENTRIES: Mapping[str, Entry] = {
+    "Compress": data_sized.compress,
+    "NonMaxSuppression": data_sized.non_max_suppression,
     "NonZero": lambda step: f"torch.nonzero({step[0]}).permute(1, 0)",
+    "Unique": data_sized.unique,
 }
 
 _OWN_WORDS = {"torch", "F", "nn", "self", "xp", "Any", "Model", "load", "training"}

@@ -11,14 +11,18 @@ from sardonyx.conversion.back.support.control_flow import seen_by_windows
 
 __all__ = [
     "average_pool",
+    "compress",
     "conv_transpose",
     "counted_loop",
     "device_of",
     "flip",
+    "fourier",
     "gru",
     "loop",
     "lstm",
     "max_pool",
+    "non_max_suppression",
+    "overlaps",
     "pick",
     "places",
     "product_of",
@@ -29,7 +33,9 @@ __all__ = [
     "sigmoid",
     "take",
     "top_k",
+    "unique",
     "weights_like",
+    "whole",
 ]
 
 
@@ -64,6 +70,10 @@ def weights_like(weights: Any, x: Any) -> Any:
     return weights.to(x.dtype)
 
 
+def whole(x: Any) -> Any:
+    return x.to(torch.int64)
+
+
 def product_of(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     for axis in sorted(axes, reverse=True):
         x = torch.prod(x, axis, keep)
@@ -93,6 +103,70 @@ def average_pool(x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
         return pool(x, kernel, stride=strides)
     seen = list(seen_by_windows(x, kernel, strides, dilations))
     return sum(seen) / len(seen)
+
+
+def compress(x: Any, condition: Any, axis: Any) -> Any:
+    """Rows where the condition holds; elements where there is no axis."""
+    kept = torch.nonzero(condition)[:, 0]
+    return x.reshape(-1)[kept] if axis is None else take(x, kept, axis)
+
+
+def unique(x: Any, axis: Any, ascending: bool) -> Any:
+    """Rows or elements without repetition, where they are first, where each one went, and how many there were."""
+    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True, dim=axis)
+    inverse = inverse.reshape(-1)
+    each = torch.arange(len(inverse), device=x.device)
+    first = torch.full_like(counts, len(inverse)).scatter_reduce(0, inverse, each, "amin")
+    if not ascending:
+        order = torch.argsort(first)
+        values, first, counts = take(values, order, axis or 0), first[order], counts[order]
+        inverse = torch.argsort(order)[inverse]
+    return values, first, inverse, counts
+
+
+def overlaps(box: Any, others: Any) -> Any:
+    """What a box and others have in common, by what they cover together."""
+    low, high = torch.maximum(box[:2], others[:, :2]), torch.minimum(box[2:], others[:, 2:])
+    common = torch.clamp(high - low, min=0).prod(1)
+    area, areas = (box[2:] - box[:2]).prod(), (others[:, 2:] - others[:, :2]).prod(1)
+    total = area + areas - common
+    return torch.where(total > 0, common / total, 0)
+
+
+def non_max_suppression(
+    boxes: Any, scores: Any, most: int, overlap: float, least: Any, centred: bool
+) -> Any:
+    """[batch, class, box] of the best boxes, without those that lie over better ones."""
+    if centred:
+        middle, half = boxes[..., :2], boxes[..., 2:] / 2
+        corners = torch.cat([middle - half, middle + half], -1)
+    else:
+        one, other = boxes[..., :2], boxes[..., 2:]
+        corners = torch.cat([torch.minimum(one, other), torch.maximum(one, other)], -1)
+    found = []
+    for batch in range(scores.shape[0]):
+        for kind in range(scores.shape[1]):
+            score = scores[batch, kind]
+            left = torch.argsort(score, descending=True, stable=True)
+            left = left if least is None else left[score[left] > least]
+            count = 0
+            while len(left) and count < most:
+                best, left = left[0], left[1:]
+                found.append([batch, kind, int(best)])
+                left = left[overlaps(corners[batch, best], corners[batch, left]) <= overlap]
+                count += 1
+    return torch.tensor(found, dtype=torch.int64, device=boxes.device).reshape(-1, 3)
+
+
+def fourier(x: Any, length: Any, axis: int, inverse: bool, half: bool) -> Any:
+    """Of numbers whose last axis is their real and imaginary part, or their real part alone."""
+    z = torch.view_as_complex(x.contiguous()) if x.shape[-1] == 2 else x[..., 0]
+    if half and inverse:
+        return torch.fft.irfft(z, length, axis)[..., None]
+    if half:
+        return torch.view_as_real(torch.fft.rfft(x[..., 0], length, axis))
+    transform = torch.fft.ifft if inverse else torch.fft.fft
+    return torch.view_as_real(transform(z, length, axis))
 
 
 def conv_transpose(
