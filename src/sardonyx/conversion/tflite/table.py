@@ -22,7 +22,7 @@ from sardonyx.conversion.tflite.quantized import dequantize, is_quantized
 from sardonyx.conversion.tflite.schema import ACTIVATIONS, Array, Operator, Tensor
 from sardonyx.errors import ConvertError
 
-__all__ = ["Rule", "Site", "find_rule", "is_moving", "operator", "refused"]
+__all__ = ["Rule", "Site", "find_rule", "is_moving", "operator", "takes_pairs"]
 
 Rule: TypeAlias = Callable[["Site"], "ir.Value | Sequence[ir.Value]"]
 # Writes a subgraph into the graph: (its number, its arguments) → its results.
@@ -58,6 +58,11 @@ class Site:
     def count(self) -> int:
         """How many inputs there are."""
         return len(self.stored)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the first input is pairs of floats."""
+        return self.tensor(0).dtype.kind == "c"
 
     def option(self, name: str) -> Any:
         return self.operator.options[name]
@@ -157,29 +162,29 @@ class Site:
 
 _RULES: dict[str, Rule] = {}
 _MOVING: set[str] = set()
+_PAIRS: set[str] = set()
 
 
-def operator(*names: str, moving: bool = False) -> Callable[[Rule], Rule]:
-    """Register how these operators are written."""
+def operator(
+    *names: str, moving: bool = False, takes_pairs: bool = False
+) -> Callable[[Rule], Rule]:
+    """Register how these operators are written.
+
+    Args:
+        moving: the rule moves elements and computes none.
+        takes_pairs: it knows complex numbers, which are pairs of floats along one more axis.
+    """
 
     def register(rule: Rule) -> Rule:
         for name in names:
             _RULES[name] = rule
             if moving:
                 _MOVING.add(name)
+            if takes_pairs:
+                _PAIRS.add(name)
         return rule
 
     return register
-
-
-def refused(reason: str, hint: str | None, *names: str) -> None:
-    """Register operators that ONNX cannot express."""
-
-    def rule(site: Site) -> ir.Value:
-        raise site.refuse(reason, hint)
-
-    for name in names:
-        _RULES[name] = rule
 
 
 def find_rule(name: str) -> Rule | None:
@@ -188,3 +193,7 @@ def find_rule(name: str) -> Rule | None:
 
 def is_moving(name: str) -> bool:
     return name in _MOVING
+
+
+def takes_pairs(name: str) -> bool:
+    return name in _PAIRS

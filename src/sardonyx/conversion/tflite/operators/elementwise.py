@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.conversion.tflite.operators.spectra import part
 from sardonyx.conversion.tflite.table import Site, operator
 
 __all__: list[str] = []
@@ -173,8 +174,13 @@ def select(site: Site) -> ir.Value:
     return graph.op("Where", chosen, site.real(1), site.real(2))
 
 
-@operator("CAST", moving=True)
+@operator("CAST", moving=True, takes_pairs=True)
 def cast(site: Site) -> ir.Value:
+    """Complex numbers lose their imaginary parts."""
+    if site.outputs[0].dtype.kind == "c":
+        raise site.refuse("it makes complex numbers.")
+    if site.is_complex:
+        return site.graph.cast(part(site, 0), site.outputs[0].dtype)
     return site.graph.op("Cast", site.raw(0), to=int(ir.DataType.from_numpy(site.outputs[0].dtype)))
 
 

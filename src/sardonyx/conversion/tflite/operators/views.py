@@ -13,7 +13,7 @@ from sardonyx.conversion.tflite.table import Site, operator
 __all__: list[str] = []
 
 
-@operator("RESHAPE", moving=True)
+@operator("RESHAPE", moving=True, takes_pairs=True)
 def reshape(site: Site) -> ir.Value:
     graph = site.graph
     if site.has(1):
@@ -25,7 +25,15 @@ def reshape(site: Site) -> ir.Value:
         shape = graph.constant(list(site.option("new_shape")), np.int64)
     known = graph.known(shape)
     zero = {"allowzero": 1} if known is not None and (known == 0).any() else {}
+    if site.is_complex:
+        shape = graph.op("Concat", shape, graph.constant([2], np.int64), axis=0)
     return graph.op("Reshape", site.raw(0), shape, **zero)
+
+
+@operator("DENSIFY", moving=True)
+def densify(site: Site) -> ir.Value:
+    """Sparse constants are written out as they are read."""
+    return site.graph.op("Identity", site.raw(0))
 
 
 @operator("TRANSPOSE", moving=True)
@@ -37,17 +45,21 @@ def transpose(site: Site) -> ir.Value:
     )
 
 
-@operator("SQUEEZE", moving=True)
+@operator("SQUEEZE", moving=True, takes_pairs=True)
 def squeeze(site: Site) -> ir.Value:
     axes = list(site.option("squeeze_dims"))
     if not axes:
         axes = [axis for axis, size in enumerate(site.tensor(0).sizes) if size == 1]
+    if site.is_complex:
+        axes = [axis % max(site.rank(0), 1) for axis in axes]
     return site.graph.op("Squeeze", site.raw(0), site.graph.constant(axes, np.int64))
 
 
-@operator("EXPAND_DIMS", moving=True)
+@operator("EXPAND_DIMS", moving=True, takes_pairs=True)
 def expand_dims(site: Site) -> ir.Value:
     axis = site.constant(1, "the axis").reshape(-1)
+    if site.is_complex:
+        axis = axis % (site.rank(0) + 1)
     return site.graph.op("Unsqueeze", site.raw(0), site.graph.constant(axis, np.int64))
 
 
