@@ -58,7 +58,7 @@ class Interpreter:
             num_threads=1,
         )
         self._signature = signature
-        self._shapes: tuple[tuple[int, ...], ...] = ()
+        self._shapes: tuple[tuple[int, ...], ...] | None = None
 
     def answer(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, for inputs of any sizes that the file takes."""

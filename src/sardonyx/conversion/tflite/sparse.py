@@ -19,13 +19,13 @@ import numpy as np
 from sardonyx.conversion.tflite.flatbuffer import Table
 from sardonyx.conversion.tflite.schema import Array
 
-__all__ = ["Sparsity", "read_sparsity", "write_out"]
+__all__ = ["Level", "Sparsity", "read_sparsity", "write_out"]
 
 _INDICES = {1: np.int32, 2: np.uint16, 3: np.uint8}  # by the number of the union's member
 
 
 @dataclass(frozen=True)
-class _Level:
+class Level:
     """Places along one axis: `size` of them, or those that are listed."""
 
     size: int
@@ -45,7 +45,7 @@ class Sparsity:
 
     order: tuple[int, ...]
     blocked: tuple[int, ...]
-    levels: tuple[_Level, ...]
+    levels: tuple[Level, ...]
 
 
 def read_sparsity(table: Table) -> Sparsity:
@@ -56,10 +56,10 @@ def read_sparsity(table: Table) -> Sparsity:
     )
 
 
-def _level(table: Table) -> _Level:
+def _level(table: Table) -> Level:
     if not table.number(0, "b"):
-        return _Level(int(table.number(1, "i")), None, None)
-    return _Level(0, _indices(table, 2), _indices(table, 4))
+        return Level(int(table.number(1, "i")), None, None)
+    return Level(0, _indices(table, 2), _indices(table, 4))
 
 
 def _indices(table: Table, field: int) -> Array | None:
@@ -110,7 +110,7 @@ def _blocks(found: Sparsity, shape: Sequence[int]) -> list[int] | None:
     return blocks
 
 
-def _walked(level: _Level, count: int, most: int) -> tuple[Array, Array] | None:
+def _walked(level: Level, count: int, most: int) -> tuple[Array, Array] | None:
     """For every place of a level: the place of the level before that it belongs to, and its number along the axis."""
     if level.segments is None or level.indices is None:
         if level.size < 1 or count * level.size > most:

@@ -22,7 +22,7 @@ from sardonyx.conversion.tflite.quantized import dequantize, is_quantized
 from sardonyx.conversion.tflite.schema import ACTIVATIONS, Array, Operator, Tensor
 from sardonyx.errors import ConvertError
 
-__all__ = ["Rule", "Site", "find_rule", "is_moving", "operator", "takes_pairs"]
+__all__ = ["Rule", "Site", "check_steps", "find_rule", "is_moving", "operator", "takes_pairs"]
 
 Rule: TypeAlias = Callable[["Site"], "ir.Value | Sequence[ir.Value]"]
 # Writes a subgraph into the graph: (its number, its arguments) → its results.
@@ -152,12 +152,25 @@ class Site:
         raise self.refuse(f"the activation {ACTIVATIONS[code]} is not written.")
 
     def clipped(self, value: ir.Value, low: float, high: float) -> ir.Value:
-        bounds = (self.graph.constant(bound, np.float32) for bound in (low, high))
+        made = self.outputs[0]
+        dtype = np.float32 if is_quantized(made) else made.dtype
+        bounds = (self.graph.constant(bound, dtype) for bound in (low, high))
         return self.graph.op("Clip", value, *bounds)
 
     def refuse(self, why: str, hint: str | None = None) -> ConvertError:
         """The error that says what cannot be written."""
         return ConvertError(why, where=self.where, hint=hint)
+
+
+def check_steps(site: Site) -> None:
+    """What only moves elements leaves them as they are: before and after they must mean the same."""
+    for tensor in (t for t in site.outputs if is_quantized(t)):
+        for given in site.tensors:
+            if given is None or given.dtype != tensor.dtype or not is_quantized(given):
+                continue
+            assert tensor.quantization is not None
+            if not tensor.quantization.same_as(given.quantization):
+                raise site.refuse("its input and its output are quantized in different steps.")
 
 
 _RULES: dict[str, Rule] = {}

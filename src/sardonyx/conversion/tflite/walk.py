@@ -11,7 +11,7 @@ from sardonyx.conversion.tflite import operators  # noqa: F401  (registers them)
 from sardonyx.conversion.tflite.graph import Graph, in_pairs, onnx_type
 from sardonyx.conversion.tflite.quantized import dequantize, is_quantized, quantize
 from sardonyx.conversion.tflite.schema import RESOURCE, Model, Operator, Tensor
-from sardonyx.conversion.tflite.table import Site, find_rule, is_moving, takes_pairs
+from sardonyx.conversion.tflite.table import Site, check_steps, find_rule, is_moving, takes_pairs
 from sardonyx.conversion.tflite.variables import KINDS, Variable
 from sardonyx.errors import ConvertError
 
@@ -153,7 +153,7 @@ class Walker:
             if tensor.dtype == RESOURCE or not takes_pairs(operator.kind):
                 raise site.refuse(f"tensor {tensor.name[:80]!r} is {_KINDS[tensor.dtype.kind]}.")
         if is_moving(operator.kind):
-            _check_steps(site)
+            check_steps(site)
         made = rule(site)
         results = [made] if isinstance(made, ir.Value) else list(made)
         if len(results) != len(outputs):
@@ -197,14 +197,3 @@ class Walker:
 def _where(operator: Operator, index: int, outputs: Sequence[Tensor]) -> str:
     name = outputs[0].name if outputs else ""
     return f"operator {index}, {operator.kind} {name[:80]!r}"
-
-
-def _check_steps(site: Site) -> None:
-    """What only moves elements leaves them as they are: before and after they must mean the same."""
-    for tensor in (t for t in site.outputs if is_quantized(t)):
-        for given in site.tensors:
-            if given is None or given.dtype != tensor.dtype or not is_quantized(given):
-                continue
-            assert tensor.quantization is not None
-            if not tensor.quantization.same_as(given.quantization):
-                raise site.refuse("its input and its output are quantized in different steps.")

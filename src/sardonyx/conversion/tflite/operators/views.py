@@ -8,7 +8,7 @@ import onnx_ir as ir
 from sardonyx.conversion.tflite.operators.layers import channels_first, channels_last
 from sardonyx.conversion.tflite.quantized import is_quantized
 from sardonyx.conversion.tflite.schema import Array
-from sardonyx.conversion.tflite.table import Site, operator
+from sardonyx.conversion.tflite.table import Site, check_steps, operator
 
 __all__: list[str] = []
 
@@ -65,6 +65,8 @@ def expand_dims(site: Site) -> ir.Value:
 
 @operator("CONCATENATION")
 def concatenate(site: Site) -> ir.Value:
+    if site.tensor(0).dtype == np.int16:  # its kernel leaves them as they are
+        check_steps(site)
     parts = [site.real(index) for index in range(site.count)]
     return site.activated(site.graph.op("Concat", *parts, axis=int(site.option("axis"))))
 
@@ -174,10 +176,15 @@ def broadcast_to(site: Site) -> ir.Value:
 @operator("BROADCAST_ARGS", moving=True)
 def broadcast_shapes(site: Site) -> ir.Value:
     """The larger of two shapes, from the last axis on."""
-    graph = site.graph
-    if site.tensor(0).sizes != site.tensor(1).sizes or None in site.tensor(0).sizes:
-        raise site.refuse("it compares shapes of different ranks.")
-    return graph.op("Max", site.raw(0), site.raw(1))
+    graph, shapes = site.graph, []
+    ranks = [size for index in (0, 1) for size in site.tensor(index).sizes]
+    for index, rank in zip((0, 1), ranks, strict=False):
+        if len(ranks) != 2 or rank is None or None in ranks:
+            raise site.refuse("it compares shapes whose lengths are open.")
+        missing = max(size or 0 for size in ranks) - rank
+        ones = graph.constant(np.ones(missing, site.tensor(index).dtype))
+        shapes.append(graph.op("Concat", ones, site.raw(index), axis=0))
+    return graph.op("Max", *shapes)
 
 
 @operator("REVERSE_V2", moving=True)
