@@ -1,10 +1,13 @@
 """TensorFlow Lite files of single operators, in types that TensorFlow's converter rarely writes.
 
-python -m benchmarks.conversions.tflite_operators     all of them, many in a file, held to the interpreter by the Session
+python -m benchmarks.conversions.tflite_operators                        all of them, held to the interpreter by the Session
+python -m benchmarks.conversions.tflite_operators --engine reference     by onnx.reference, which compiles nothing: 30 s
+python -m benchmarks.conversions.tflite_operators layers --every 9       a part of a family
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -642,10 +645,10 @@ def taken(cases: Sequence[Case]) -> list[Case]:
 FAMILIES: Mapping[str, Sequence[Case]] = _families()
 
 
-def _held(cases: Sequence[Case]) -> str:
+def _held(cases: Sequence[Case], engine: str) -> str:
     """What became of them, in one file."""
     try:
-        converted = convert_model(Request(build(cases)), framework="tflite")
+        converted = convert_model(Request(build(cases)), framework="tflite", engine=engine)
     except SardonyxError as error:
         return " ".join(str(error).split())[:300]
     assert converted.verification is not None
@@ -653,19 +656,30 @@ def _held(cases: Sequence[Case]) -> str:
 
 
 def main() -> None:
-    for name, cases in FAMILIES.items():
-        all_of_them = taken(cases)
-        exact = [case for case in all_of_them if not is_inexact(case)]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("families", nargs="*", choices=[*FAMILIES, []], default=[])
+    parser.add_argument("--engine", default="sardonyx", help="that runs the results")
+    parser.add_argument("--every", type=int, default=1, help="one case in so many")
+    arguments = parser.parse_args()
+    bad = 0
+    for name in arguments.families or FAMILIES:
+        cases = taken(FAMILIES[name][:: arguments.every])
+        exact = [case for case in cases if not is_inexact(case)]
         for begin in range(0, len(exact), _AT_ONCE):
             some = exact[begin : begin + _AT_ONCE]
-            said = _held(some)
+            said = _held(some, arguments.engine)
             print(f"{name}, {len(some)} from {some[0].name} on: {said}", flush=True)
-            if not said.startswith("held"):
-                for case in some:
-                    print("   ", case.name, _held([case]), flush=True)
-        for case in all_of_them:
+            if said.startswith("held"):
+                continue
+            bad += 1
+            for case in some:
+                print("   ", case.name, _held([case], arguments.engine), flush=True)
+        for case in cases:
             if is_inexact(case):
-                print("    inexact:", case.name, _held([case])[:120], flush=True)
+                print("    inexact:", case.name, _held([case], "reference")[:120], flush=True)
+    raise SystemExit(1 if bad else 0)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from sardonyx.errors import ConvertError, InputError
 
 __all__ = ["Subject", "open_subject"]
 
-_MOST_ELEMENTS = 1 << 26  # of an input that is made up
+_MOST_ELEMENTS = 1 << 22  # of an input that is made up
 _DEFAULT = "serving_default"
 _NEXT = ".next"
 

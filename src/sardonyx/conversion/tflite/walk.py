@@ -103,7 +103,7 @@ class Walker:
         operator = self.model.subgraphs[number].operators[index]
         if operator.kind in ("CALL_ONCE", "VAR_HANDLE"):
             return
-        found = [each for each in self.variables if operator.inputs[0] in each.handles]
+        found = [each for each in self.variables if each.handles & {*operator.inputs[:1]}]
         if operator.kind == "ASSIGN_VARIABLE":
             for variable in found:
                 self.variables[variable] = self._read(number, values, operator.inputs[1])
@@ -137,6 +137,8 @@ class Walker:
         rule = find_rule(operator.kind)
         if rule is None:
             raise ConvertError("it has no translation to ONNX.", where=where)
+        if not outputs:
+            raise ConvertError("it has no output.", where=where)
         site = Site(
             self.graph,
             operator,
