@@ -112,7 +112,7 @@ class _Continued(dict[str, Array]):
     """Feeds of a run that goes on from what the runs before it have left."""
 
     def __init__(self, feeds: Feeds, before: Sequence[Feeds], left: Mapping[str, Array]) -> None:
-        super().__init__({**feeds, **left})  # type: ignore[arg-type]
+        super().__init__({name: np.asarray(value) for name, value in feeds.items()} | {**left})
         self.before = tuple(before)
 
 
