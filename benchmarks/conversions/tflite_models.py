@@ -1,6 +1,7 @@
 """TensorFlow Lite files for the conversion matrix, made by TensorFlow's own converter from seeded weights.
 
-python -m benchmarks.conversions.tflite_models FOLDER     writes the small ones that unit tests read, with their answers
+python -m benchmarks.conversions.tflite_models FOLDER [NAME …]
+    writes the small ones that unit tests read, or those alone, with their answers
 """
 
 from __future__ import annotations
@@ -191,6 +192,50 @@ def _open_shape(x: Any) -> Any:
     return tf.reshape(x, [-1, tf.shape(x)[1] * 4])
 
 
+class _Stream(tf.Module):
+    """A window over what the last calls were given, and how many there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window = tf.Variable(tf.fill([1, 3, 2], -1.0), name="window")
+        self.count = tf.Variable(5, name="count")
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 1, 2], tf.float32, name="x")])
+    def call(self, x: Any) -> Any:
+        held = tf.concat([self.window, x], 1)
+        self.window.assign(held[:, 1:])
+        self.count.assign_add(1)
+        return {"mean": tf.reduce_mean(held, 1) * tf.cast(self.count, tf.float32)}
+
+
+def _stream() -> Any:
+    module = _Stream()
+    functions = [module.call.get_concrete_function()]
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(functions, module)
+    converter.experimental_enable_resource_variables = True
+    return converter
+
+
+def _spectra(x: Any) -> Any:
+    found = tf.signal.stft(x, 16, 8, 16)
+    return tf.abs(found), tf.math.real(found), tf.math.imag(found)
+
+
+def _sparse() -> Any:
+    """Weights of which 2 of 3 blocks are zeros, stored without them."""
+    generator = np.random.default_rng(0)
+    image = keras.Input((6, 6, 4))
+    x = layers.Conv2D(8, 1)(image)
+    model = keras.Model(image, layers.Dense(16)(layers.Flatten()(x)))
+    for layer in model.layers:
+        for weight in layer.weights[:1]:
+            kept = generator.random(weight.shape) < 0.2
+            weight.assign(np.where(kept, weight.numpy(), 0))
+    converter = _quantized(model, "weights")
+    converter.optimizations = [tf.lite.Optimize.EXPERIMENTAL_SPARSITY]
+    return converter
+
+
 class _Two(tf.Module):
     """Two functions, each a signature of its own."""
 
@@ -238,13 +283,26 @@ FILES: Mapping[str, Callable[[], Any]] = {
     "images": lambda: _function(_images, 1, 6, 8, 4),
     "products": lambda: _function(_products, 2, 5, 4),
     "open_shape": lambda: _function(_open_shape, None, None, 4),
+    "scalar": lambda: _function(lambda x: tf.reshape(x, []) * 2.0, 1, 1),
+    "stream": _stream,
+    "spectra": lambda: _function(_spectra, 1, 64),
+    "sparse": _sparse,
     "two_signatures": _two,
     "custom": _custom,
 }
 
 _SMALL = (
     *("cnn", "cnn_int8", "cnn_16x8", "unet_int8", "embedding", "while", "if", "slices", "many"),
-    *("images", "products", "open_shape", "two_signatures", "custom"),
+    *(
+        "images",
+        "products",
+        "open_shape",
+        "stream",
+        "spectra",
+        "sparse",
+        "two_signatures",
+        "custom",
+    ),
 )
 
 
@@ -256,7 +314,7 @@ def main() -> None:
 
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _SMALL:
+    for name in sys.argv[2:] or _SMALL:
         data = tflite_bytes(name)
         (folder / f"{name}.tflite").write_bytes(data)
         if name in ("custom", "two_signatures"):
@@ -264,7 +322,8 @@ def main() -> None:
         subject = open_subject(read_model(data), Request(None))
         graph = subject.model.subgraphs[0]
         arrays = [np.asarray(subject.examples[0][each]) for each in subject.inputs]
-        answers = Interpreter(data, graph.inputs, graph.outputs).answer(arrays)
+        left = [variable.last for variable in subject.carried if variable.last is not None]
+        answers = Interpreter(data, graph.inputs, [*graph.outputs, *left]).answer(arrays)
         np.savez_compressed(folder / f"{name}.npz", *answers)
 
 

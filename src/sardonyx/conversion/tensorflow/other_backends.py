@@ -46,7 +46,9 @@ def other_routes(request: Request, backend: str) -> Sequence[Route]:
         examples = (Example(kwargs={n: _made_up(t) for n, t in zip(names, tensors, strict=True)}),)
     asked = replace(request, examples=examples, dynamic=dynamic)
     if not asked.output_names:
-        asked = replace(asked, output_names=tuple(getattr(model, "output_names", ())))
+        last = (model.layers[-1].name,) if isinstance(model, keras.Sequential) else ()
+        found = tuple(getattr(model, "output_names", None) or last)
+        asked = replace(asked, output_names=found)
     if backend == "jax":
         from sardonyx.conversion.jax import frontend as jax_frontend
 

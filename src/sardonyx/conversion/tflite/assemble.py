@@ -11,6 +11,7 @@ import onnx_ir as ir
 from sardonyx.conversion.tflite.graph import OPSET, Graph, onnx_type
 from sardonyx.conversion.tflite.schema import Tensor
 from sardonyx.conversion.tflite.subject import Subject
+from sardonyx.conversion.tflite.variables import KINDS
 from sardonyx.conversion.tflite.walk import Walker
 from sardonyx.passes.opset.convert import ir_version_for
 from sardonyx.passes.optimize import Settings, optimize
@@ -22,21 +23,27 @@ __all__ = ["Pieces", "assemble", "cut_apart"]
 def assemble(subject: Subject, opset: int | None) -> ir.Model:
     """The file's operators as one model, cleaned up: what is known before a run is computed, transposes meet."""
     graph = Graph()
-    for name in (*subject.inputs, *subject.outputs):
+    for name in (*subject.inputs, *subject.outputs, *subject.left):
         graph.reserve(name)
     ports = []
     for name in subject.inputs:
         port = graph.value("port", subject.tensor(name).dtype, _declared(subject, name))
         port.name = name
         ports.append(port)
-    walker = Walker(graph, subject.model, subject.held_from)
+    begins = {each: graph.parameter(each.name, each.begin) for each in subject.variables}
+    walker = Walker(graph, subject.model, subject.held_from, begins)
     results = walker.inline(subject.number, ports)
     subgraph = subject.model.subgraphs[subject.number]
-    tensors = [subgraph.tensors[index] for index in subgraph.outputs]
+    dtypes = [subgraph.tensors[index].dtype for index in subgraph.outputs]
+    for variable in subject.carried:
+        ports.append(begins[variable])
+        results.append(walker.variables[variable])
+        dtypes.append(variable.tensor.dtype)
     given = []
-    for value, name, tensor in zip(results, subject.outputs, tensors, strict=True):
+    names = (*subject.outputs, *subject.left)
+    for value, name, dtype in zip(results, names, dtypes, strict=True):
         copy = graph.op("Identity", value)
-        copy.name, copy.type = name, onnx_type(tensor.dtype)
+        copy.name, copy.type = name, onnx_type(dtype)
         given.append(copy)
     model = _model(graph, ports, given)
     fold = partial(fold_node, most=MAX_FOLDED_BYTES)
@@ -56,7 +63,7 @@ def _model(graph: Graph, ports: Sequence[ir.Value], given: Sequence[ir.Value]) -
         ports,
         given,
         nodes=graph.nodes,
-        initializers=[value for value in graph.initializers if value.uses()],
+        initializers=[v for v in graph.initializers if v.uses() or v in ports],
         opset_imports={"": OPSET},
         name="tflite",
     )
@@ -87,12 +94,15 @@ def cut_apart(subject: Subject) -> Pieces:
     ports: dict[int, ir.Value] = {}
     given: dict[int, ir.Value] = {}
     for index, operator in enumerate(subgraph.operators):
+        if operator.kind in KINDS:
+            continue
         for number in operator.inputs:
             if number < 0 or number in ports:
                 continue
             tensor = subgraph.tensors[number]
             if tensor.data is None and not tensor.variable:
-                sizes = None if tensor.shape is None else [None] * len(tensor.shape)
+                pairs = int(tensor.dtype.kind == "c")
+                sizes = None if tensor.shape is None else [None] * (len(tensor.shape) + pairs)
                 ports[number] = graph.value(f"in.{number}", tensor.dtype, sizes)
         results = walker.write(subject.number, index, ports, {})
         for number, value in zip(operator.outputs, results, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -73,6 +73,9 @@ class _Reference:
 
     @cached_property
     def _interpreter(self) -> Interpreter:
+        return self._opened()
+
+    def _opened(self) -> Interpreter:
         signature = self._subject.signature if self._subject.number else None
         return Interpreter(self._data, self._graph.inputs, self._graph.outputs, signature)
 
@@ -83,27 +86,63 @@ class _Reference:
         except MissingExtraError:
             return False
 
+    def _after(self, runs: Sequence[Feeds]) -> Interpreter:
+        """An interpreter that has answered these. There is no way to set its variables but to run it from the start."""
+        if not self._subject.variables:
+            return self._interpreter
+        fresh = self._opened()
+        for feeds in runs:
+            fresh.answer(self._arrays(feeds))
+        return fresh
+
     def _arrays(self, feeds: Feeds) -> list[Array]:
         return [np.asarray(feeds[name]) for name in self._subject.inputs]
 
     def answer(self, feeds: Feeds) -> Sequence[Array]:
-        return self._interpreter.answer(self._arrays(feeds))
+        """The outputs, and what the run leaves in variables."""
+        left = [variable.last for variable in self._subject.carried]
+        return self.values(feeds, [*self._graph.outputs, *(n for n in left if n is not None)])
 
     def values(self, feeds: Feeds, indices: Sequence[int]) -> Sequence[Array]:
-        return self._interpreter.values(self._arrays(feeds), indices)
+        before = feeds.before if isinstance(feeds, _Continued) else ()
+        return self._after(before).values(self._arrays(feeds), indices)
+
+
+class _Continued(dict[str, Array]):
+    """Feeds of a run that goes on from what the runs before it have left."""
+
+    def __init__(self, feeds: Feeds, before: Sequence[Feeds], left: Mapping[str, Array]) -> None:
+        super().__init__({name: np.asarray(value) for name, value in feeds.items()} | {**left})
+        self.before = tuple(before)
+
+
+def _in_a_row(subject: Subject, reference: _Reference, trials: Sequence[Trial]) -> list[Trial]:
+    """The first begins anew, every other one goes on from the one before it."""
+    names = [variable.name for variable in subject.carried]
+    made, runs, left = [], list[Feeds](), dict[str, Array]()
+    for trial in trials:
+        feeds = _Continued(trial.feeds, runs, left)
+        made.append(Trial(f"{trial.what}, run {len(runs) + 1}", feeds))
+        answers = reference.answer(feeds)
+        left = dict(zip(names, answers[len(subject.outputs) :], strict=True))
+        runs.append(trial.feeds)
+    return made
 
 
 def _candidate(subject: Subject, data: bytes, opset: int | None) -> Candidate:
     reference = _Reference(subject, data)
     trials, notes = make_trials("file", reference.answer, subject.examples, subject.dynamic)
+    if subject.carried and reference.is_installed:
+        trials = tuple(_in_a_row(subject, reference, trials))
     graph = subject.model.subgraphs[subject.number]
     rounded = _rounds(graph)
-    tensors = [graph.tensors[index] for index in graph.outputs]
     steps = _steps_behind(graph, _STEPS_IN_ALL)
+    left = [variable.last for variable in subject.carried if variable.last is not None]
+    names, numbers = (*subject.outputs, *subject.left), (*graph.outputs, *left)
     tolerances = {
-        name: steps(number, tensor)
-        for name, number, tensor in zip(subject.outputs, graph.outputs, tensors, strict=True)
-        if rounded and tensor.dtype.kind != "b"
+        name: steps(number, graph.tensors[number])
+        for name, number in zip(names, numbers, strict=True)
+        if rounded and graph.tensors[number].dtype.kind != "b"
     }
     return Candidate(
         assemble(subject, opset),

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from sardonyx.conversion.tflite.schema import Array
 
-__all__ = ["OPSET", "Graph", "onnx_type"]
+__all__ = ["OPSET", "Graph", "in_pairs", "onnx_type"]
 
 OPSET = 21  # quantized int16 and int4
 
@@ -22,7 +22,14 @@ _MOST_KEPT_ONCE = 1 << 12  # bytes; larger constants are not compared
 
 
 def onnx_type(dtype: Any) -> ir.TensorType:
-    return ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+    """Of elements as ONNX has them: complex numbers are pairs of floats, on an axis of their own."""
+    kind = np.float32 if np.dtype(dtype) == np.complex64 else dtype
+    return ir.TensorType(ir.DataType.from_numpy(np.dtype(kind)))
+
+
+def in_pairs(array: Array) -> Array:
+    """Complex numbers as pairs of floats; everything else as it is."""
+    return np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
 
 
 class Graph:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.conversion.tflite.graph import in_pairs
 from sardonyx.conversion.tflite.schema import Array, Signature
 from sardonyx.errors import MissingExtraError
 
@@ -57,7 +58,7 @@ class Interpreter:
             num_threads=1,
         )
         self._signature = signature
-        self._shapes: tuple[tuple[int, ...], ...] = ()
+        self._shapes: tuple[tuple[int, ...], ...] | None = None
 
     def answer(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, for inputs of any sizes that the file takes."""
@@ -68,7 +69,9 @@ class Interpreter:
         run = self._run_first if self._signature is None else self._run_signature
         run(arrays)
         number = 0 if self._signature is None else self._signature.subgraph
-        return [np.array(self._interpreter.get_tensor(index, number)) for index in indices]
+        return [
+            in_pairs(np.array(self._interpreter.get_tensor(index, number))) for index in indices
+        ]
 
     def _run_first(self, arrays: Sequence[Array]) -> None:
         shapes = tuple(array.shape for array in arrays)

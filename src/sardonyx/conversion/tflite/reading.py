@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -22,13 +23,17 @@ from sardonyx.conversion.tflite.schema import (
     Subgraph,
     Tensor,
 )
+from sardonyx.conversion.tflite.sparse import read_sparsity, write_out
 from sardonyx.errors import InputError
 
 __all__ = ["read_model"]
 
 _IDENTIFIER = b"TFL3"
 _MOST_AXES = 32
+_MOST_OF_NOTHING = 1 << 40  # the other axes of a tensor without elements, multiplied
 _BLOCKWISE = 2  # of quantization: another scale for every few elements
+# Sparse tensors of a file, written out, may have this many bytes, and so many for each byte of the file.
+_FREE_BYTES, _BYTES_PER_BYTE = 1 << 20, 64
 
 
 def read_model(data: bytes, where: str = "the model") -> Model:
@@ -46,6 +51,7 @@ class _Reader:
         self._root = buffer.root(_IDENTIFIER)
         self._codes = [self._code(table) for table in self._root.tables(1)]
         self._buffers = list(self._root.tables(4))
+        self._room = _FREE_BYTES + _BYTES_PER_BYTE * len(buffer.data)
 
     def model(self) -> Model:
         version = self._root.number(0, "I")
@@ -76,7 +82,9 @@ class _Reader:
         ports = [self._checked(table.numbers(field, np.int32), len(tensors)) for field in (1, 2)]
         if any(index < 0 for port in ports for index in port):
             raise self._buffer.damaged("an input or output of it is no tensor")
-        return Subgraph(tensors, ports[0], ports[1], operators)
+        made = {index for operator in operators for index in operator.outputs} | {*ports[0]}
+        held = (t if i in made else _with_nothing(t) for i, t in enumerate(tensors))
+        return Subgraph(tuple(held), ports[0], ports[1], operators)
 
     def _checked(self, indices: tuple[int, ...], count: int) -> tuple[int, ...]:
         for index in indices:
@@ -101,6 +109,8 @@ class _Reader:
                 options[name] = default
             elif form == "i*":
                 options[name] = held.numbers(field, np.int32)
+            elif form == "text":
+                options[name] = held.text(field)
             else:
                 options[name] = held.number(field, form, default)
         inputs = self._checked(table.numbers(1, np.int32), tensors)
@@ -114,23 +124,21 @@ class _Reader:
                 f"tensor {name[:80]!r} has elements of type {code}, which is none that is read.",
                 where=self._buffer.where,
                 value=code,
-                hint="Texts, resources, complex numbers and 2-bit integers are not converted.",
+                hint="Texts, variants, complex numbers of 128 bits and 2-bit integers are not converted.",
             )
         shape = self._sizes(table.numbers(0, np.int32), name)
         signature = table.numbers(7, np.int32) or shape
         if len(signature) != len(shape):
             raise self._buffer.damaged(f"tensor {name[:80]!r} has two ranks")
-        if table.table(6) is not None:
-            raise InputError(
-                f"tensor {name[:80]!r} is sparse.",
-                where=self._buffer.where,
-                hint="Convert the model without pruning's sparse tensors.",
-            )
-        data = self._data(int(table.number(2, "I")), TYPES[code], shape, name)
+        dtype, index, sparsity = TYPES[code], int(table.number(2, "I")), table.table(6)
+        if sparsity is None:
+            data = self._data(index, dtype, shape, name)
+        else:
+            data = self._sparse(sparsity, index, dtype, shape, name)
         ranked = bool(shape) or data is not None or bool(table.number(8, "?"))
         return Tensor(
             name,
-            TYPES[code],
+            dtype,
             tuple(None if size < 0 else size for size in signature),
             shape if ranked else None,
             data,
@@ -143,18 +151,22 @@ class _Reader:
             raise self._buffer.damaged(f"tensor {name[:80]!r} has the shape {list(shape)!s:.80}")
         return shape
 
-    def _data(
-        self, index: int, dtype: np.dtype[Any], shape: tuple[int, ...], name: str
-    ) -> Array | None:
+    def _bytes(self, index: int, name: str) -> Array:
+        """Of a constant, as they lie in the file."""
         if index >= len(self._buffers):
             raise self._buffer.damaged(f"tensor {name[:80]!r} has the buffer {index:,}")
         held = self._buffers[index]
-        data = held.vector(0, np.uint8)
         offset, size = int(held.number(1, "Q")), int(held.number(2, "Q"))
         if offset > 1 and size:  # of a file above 2 GB: behind the flatbuffer
             if offset + size > len(self._buffer.data):
                 raise self._buffer.damaged(f"tensor {name[:80]!r} lies outside of it")
-            data = np.frombuffer(self._buffer.data, np.uint8, size, offset)
+            return np.frombuffer(self._buffer.data, np.uint8, size, offset)
+        return held.vector(0, np.uint8)
+
+    def _data(
+        self, index: int, dtype: np.dtype[Any], shape: tuple[int, ...], name: str
+    ) -> Array | None:
+        data = self._bytes(index, name)
         if not data.size:
             return None
         count = math.prod(shape)
@@ -165,6 +177,29 @@ class _Reader:
                 f"tensor {name[:80]!r} has {data.size:,} bytes, but {dtype}{list(shape)} needs {needed:,}"
             )
         return (_unpacked(data, count) if packed else data.view(dtype)).reshape(shape)
+
+    def _sparse(
+        self, table: Table, index: int, dtype: np.dtype[Any], shape: tuple[int, ...], name: str
+    ) -> Array:
+        data = self._bytes(index, name)
+        if dtype == np.dtype(ml_dtypes.int4) or data.size % dtype.itemsize:
+            raise self._buffer.damaged(
+                f"tensor {name[:80]!r} is sparse, of {dtype}, and has {data.size:,} bytes"
+            )
+        self._room -= math.prod(shape) * dtype.itemsize
+        if self._room < 0:
+            raise InputError(
+                f"tensor {name[:80]!r} is sparse, and {dtype}{list(shape)} is too large for a file of {len(self._buffer.data):,} bytes.",
+                where=self._buffer.where,
+                limit=_FREE_BYTES + _BYTES_PER_BYTE * len(self._buffer.data),
+                hint="Convert the model without pruning's sparse tensors.",
+            )
+        dense = write_out(read_sparsity(table), data.view(dtype), shape)
+        if dense is None:
+            raise self._buffer.damaged(
+                f"tensor {name[:80]!r} is sparse, and its places are not of {list(shape)}"
+            )
+        return dense
 
     def _quantization(
         self, table: Table | None, shape: tuple[int, ...], name: str
@@ -218,6 +253,17 @@ class _Reader:
                     raise self._buffer.damaged(
                         f"{operator.kind} of subgraph {number} calls {called}, of {len(subgraphs)}"
                     )
+
+
+def _with_nothing(tensor: Tensor) -> Tensor:
+    """A constant without elements has no bytes, and nobody computes it."""
+    if (
+        tensor.data is None
+        and 0 in (tensor.shape or ())
+        and math.prod(size or 1 for size in tensor.shape or ()) < _MOST_OF_NOTHING
+    ):
+        return replace(tensor, data=np.zeros(tensor.shape or (), tensor.dtype))
+    return tensor
 
 
 def _unpacked(data: Array, count: int) -> Array:

@@ -13,6 +13,7 @@ __all__ = [
     "ACTIVATIONS",
     "OPERATORS",
     "OPTIONS",
+    "RESOURCE",
     "TYPES",
     "Array",
     "Model",
@@ -100,6 +101,8 @@ class Model:
     description: str = field(default="")
 
 
+RESOURCE = np.dtype("V4")  # a handle, which leads to a variable
+
 TYPES: Mapping[int, np.dtype[Any]] = {
     code: np.dtype(kind)
     for code, kind in {
@@ -110,9 +113,11 @@ TYPES: Mapping[int, np.dtype[Any]] = {
         4: np.int64,
         6: np.bool_,
         7: np.int16,
+        8: np.complex64,
         9: np.int8,
         10: np.float64,
         12: np.uint64,
+        13: RESOURCE,
         15: np.uint32,
         16: np.uint16,
         17: ml_dtypes.int4,
@@ -156,7 +161,7 @@ _POOL = {
 }
 _LSTM = {"activation": (0, "b", 0), "cell_clip": (1, "f", 0.0), "proj_clip": (2, "f", 0.0)}
 
-# Operator → option → (field number, form, default); the form "i*" is a vector of int32.
+# Operator → option → (field number, form, default); the form "i*" is a vector of int32, "text" a text.
 OPTIONS: Mapping[str, Mapping[str, tuple[int, str, Any]]] = {
     "ADD": _ACTIVATED,
     "SUB": _ACTIVATED,
@@ -247,4 +252,5 @@ OPTIONS: Mapping[str, Mapping[str, tuple[int, str, Any]]] = {
     "IF": {"then": (0, "i", 0), "else": (1, "i", 0)},
     "WHILE": {"cond": (0, "i", 0), "body": (1, "i", 0)},
     "CALL_ONCE": {"init": (0, "i", 0)},
+    "VAR_HANDLE": {"container": (0, "text", ""), "shared_name": (1, "text", "")},
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,15 @@ from sardonyx.conversion.candidate import Feeds
 from sardonyx.conversion.open_axes import find_dynamic
 from sardonyx.conversion.request import Dynamic, Example, Request, chosen_names
 from sardonyx.conversion.tflite.quantized import is_quantized
-from sardonyx.conversion.tflite.schema import Array, Model, Signature, Tensor
-from sardonyx.errors import InputError
+from sardonyx.conversion.tflite.schema import Array, Model, Signature, Subgraph, Tensor
+from sardonyx.conversion.tflite.variables import Variable, find_variables
+from sardonyx.errors import ConvertError, InputError
 
 __all__ = ["Subject", "open_subject"]
 
-_MOST_ELEMENTS = 1 << 26  # of an input that is made up
+_MOST_ELEMENTS = 1 << 22  # of an input that is made up
 _DEFAULT = "serving_default"
+_NEXT = ".next"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Subject:
         inputs, outputs: names in order.
         dynamic: the names of open axes, by input name.
         held_from: the axis from which on the sizes of the file hold in every run.
+        variables: what it reads of former runs.
         examples: feeds by input name.
         notes: what the user should know.
     """
@@ -43,6 +46,7 @@ class Subject:
     outputs: tuple[str, ...]
     dynamic: Dynamic
     held_from: int
+    variables: tuple[Variable, ...]
     examples: tuple[Feeds, ...]
     notes: tuple[str, ...]
 
@@ -51,16 +55,28 @@ class Subject:
         graph = self.model.subgraphs[self.number]
         return graph.tensors[graph.inputs[self.inputs.index(name)]]
 
+    @property
+    def carried(self) -> tuple[Variable, ...]:
+        """The variables that a run leaves to the next; by their names they are inputs."""
+        return tuple(each for each in self.variables if each.last is not None)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The outputs that have them."""
+        return tuple(f"{each.name}{_NEXT}" for each in self.carried)
+
 
 def open_subject(model: Model, request: Request) -> Subject:
     """Look at a file.
 
     Raises:
         InputError: there is no such signature, or the examples do not fit its inputs.
+        ConvertError: what it takes or gives is no array, or its variables cannot be carried.
     """
     signature = _signature(model, request.option("signature"))
     number = 0 if signature is None else signature.subgraph
     graph = model.subgraphs[number]
+    _check_ports(graph)
     found = [
         _names([graph.tensors[i] for i in ports], ports, named)
         for ports, named in (
@@ -86,9 +102,41 @@ def open_subject(model: Model, request: Request) -> Subject:
         f"dynamic axes of {name}: {', '.join(f'{a} ({s})' for a, s in axes.items())}"
         for name, axes in dynamic.items()
     ]
+    variables = _renamed(find_variables(model, number), {*inputs, *outputs})
+    carried = [variable.name for variable in variables if variable.last is not None]
+    if carried:
+        notes.append(
+            f"what a run leaves in {', '.join(carried)} is given as outputs ({_NEXT} behind the name): feed it to the "
+            "next run; where it is not fed, a run begins anew"
+        )
     held = _held_from(asked, tensors)
     told = tuple(notes)
-    return Subject(model, number, signature, inputs, outputs, dynamic, held, examples, told)
+    return Subject(
+        model, number, signature, inputs, outputs, dynamic, held, variables, examples, told
+    )
+
+
+def _check_ports(graph: Subgraph) -> None:
+    for index in (*graph.inputs, *graph.outputs):
+        tensor = graph.tensors[index]
+        if tensor.dtype.kind in "Vc":
+            what = "complex numbers" if tensor.dtype.kind == "c" else "a handle of a variable"
+            raise ConvertError(
+                f"tensor {tensor.name[:80]!r} is {what}, and an input or output of the model.",
+                hint="Give its parts as two arrays.",
+            )
+
+
+def _renamed(variables: Sequence[Variable], taken: set[str]) -> tuple[Variable, ...]:
+    """With names that nobody else has."""
+    found: list[Variable] = []
+    for variable in variables:
+        free, count = variable.name, 1
+        while {free, f"{free}{_NEXT}"} & taken:
+            free, count = f"{variable.name}_{count}", count + 1
+        taken |= {free, f"{free}{_NEXT}"}
+        found.append(replace(variable, name=free))
+    return tuple(found)
 
 
 def _signature(model: Model, asked: Any) -> Signature | None:

@@ -22,7 +22,7 @@ from sardonyx.conversion.tflite.quantized import dequantize, is_quantized
 from sardonyx.conversion.tflite.schema import ACTIVATIONS, Array, Operator, Tensor
 from sardonyx.errors import ConvertError
 
-__all__ = ["Rule", "Site", "find_rule", "is_moving", "operator", "refused"]
+__all__ = ["Rule", "Site", "check_steps", "find_rule", "is_moving", "operator", "takes_pairs"]
 
 Rule: TypeAlias = Callable[["Site"], "ir.Value | Sequence[ir.Value]"]
 # Writes a subgraph into the graph: (its number, its arguments) → its results.
@@ -58,6 +58,11 @@ class Site:
     def count(self) -> int:
         """How many inputs there are."""
         return len(self.stored)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the first input is pairs of floats."""
+        return self.tensor(0).dtype.kind == "c"
 
     def option(self, name: str) -> Any:
         return self.operator.options[name]
@@ -147,7 +152,9 @@ class Site:
         raise self.refuse(f"the activation {ACTIVATIONS[code]} is not written.")
 
     def clipped(self, value: ir.Value, low: float, high: float) -> ir.Value:
-        bounds = (self.graph.constant(bound, np.float32) for bound in (low, high))
+        made = self.outputs[0]
+        dtype = np.float32 if is_quantized(made) else made.dtype
+        bounds = (self.graph.constant(bound, dtype) for bound in (low, high))
         return self.graph.op("Clip", value, *bounds)
 
     def refuse(self, why: str, hint: str | None = None) -> ConvertError:
@@ -155,31 +162,42 @@ class Site:
         return ConvertError(why, where=self.where, hint=hint)
 
 
+def check_steps(site: Site) -> None:
+    """What only moves elements leaves them as they are: before and after they must mean the same."""
+    for tensor in (t for t in site.outputs if is_quantized(t)):
+        for given in site.tensors:
+            if given is None or given.dtype != tensor.dtype or not is_quantized(given):
+                continue
+            assert tensor.quantization is not None
+            if not tensor.quantization.same_as(given.quantization):
+                raise site.refuse("its input and its output are quantized in different steps.")
+
+
 _RULES: dict[str, Rule] = {}
 _MOVING: set[str] = set()
+_PAIRS: set[str] = set()
 
 
-def operator(*names: str, moving: bool = False) -> Callable[[Rule], Rule]:
-    """Register how these operators are written."""
+def operator(
+    *names: str, moving: bool = False, takes_pairs: bool = False
+) -> Callable[[Rule], Rule]:
+    """Register how these operators are written.
+
+    Args:
+        moving: the rule moves elements and computes none.
+        takes_pairs: it knows complex numbers, which are pairs of floats along one more axis.
+    """
 
     def register(rule: Rule) -> Rule:
         for name in names:
             _RULES[name] = rule
             if moving:
                 _MOVING.add(name)
+            if takes_pairs:
+                _PAIRS.add(name)
         return rule
 
     return register
-
-
-def refused(reason: str, hint: str | None, *names: str) -> None:
-    """Register operators that ONNX cannot express."""
-
-    def rule(site: Site) -> ir.Value:
-        raise site.refuse(reason, hint)
-
-    for name in names:
-        _RULES[name] = rule
 
 
 def find_rule(name: str) -> Rule | None:
@@ -188,3 +206,7 @@ def find_rule(name: str) -> Rule | None:
 
 def is_moving(name: str) -> bool:
     return name in _MOVING
+
+
+def takes_pairs(name: str) -> bool:
+    return name in _PAIRS

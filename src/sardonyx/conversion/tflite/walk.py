@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from sardonyx.conversion.tflite import operators  # noqa: F401  (registers them)
-from sardonyx.conversion.tflite.graph import Graph, onnx_type
+from sardonyx.conversion.tflite.graph import Graph, in_pairs, onnx_type
 from sardonyx.conversion.tflite.quantized import dequantize, is_quantized, quantize
-from sardonyx.conversion.tflite.schema import Model, Operator, Tensor
-from sardonyx.conversion.tflite.table import Site, find_rule, is_moving
+from sardonyx.conversion.tflite.schema import RESOURCE, Model, Operator, Tensor
+from sardonyx.conversion.tflite.table import Site, check_steps, find_rule, is_moving, takes_pairs
+from sardonyx.conversion.tflite.variables import KINDS, Variable
 from sardonyx.errors import ConvertError
 
 __all__ = ["Walker", "check_operators"]
 
 _MOST_NAMED = 8
+_KINDS = {"V": "a handle of a variable", "c": "of complex numbers"}
 
 
 def check_operators(model: Model) -> None:
@@ -29,7 +31,7 @@ def check_operators(model: Model) -> None:
         operator.kind
         for subgraph in model.subgraphs
         for operator in subgraph.operators
-        if find_rule(operator.kind) is None
+        if find_rule(operator.kind) is None and operator.kind not in KINDS
     )
     if missing:
         some = [f"{kind} ({count} times)" for kind, count in missing.most_common(_MOST_NAMED)]
@@ -54,11 +56,19 @@ class Walker:
         graph: to write into.
         model: the file.
         held_from: the axis from which on sizes hold in every run: 0 for all, 1 for all but the batch.
+        variables: with their values when a run begins; then with those that it leaves.
     """
 
-    def __init__(self, graph: Graph, model: Model, held_from: int) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        model: Model,
+        held_from: int,
+        variables: Mapping[Variable, ir.Value] | None = None,
+    ) -> None:
         self.graph = graph
         self.model = model
+        self.variables = dict(variables or {})
         self._held_from = held_from
         self._constants: dict[tuple[int, int], ir.Value] = {}
         self._named: set[ir.Value] = set()
@@ -73,9 +83,32 @@ class Walker:
         values = dict(zip(subgraph.inputs, arguments, strict=True))
         reals: dict[int, ir.Value] = {}
         for index, operator in enumerate(subgraph.operators):
+            if operator.kind in KINDS:
+                self._move_variable(number, index, values)
+                continue
             results = self.write(number, index, values, reals)
             values.update(zip(operator.outputs, results, strict=True))
         return [self._read(number, values, index) for index in subgraph.outputs]
+
+    def _body(self, number: int, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+        """The results of a subgraph that an operator calls."""
+        if any(operator.kind in KINDS for operator in self.model.subgraphs[number].operators):
+            raise ConvertError(
+                "the body of IF or WHILE reads or writes variables.", where=f"subgraph {number}"
+            )
+        return self.inline(number, arguments)
+
+    def _move_variable(self, number: int, index: int, values: dict[int, ir.Value]) -> None:
+        """A variable is read or written: what was written last is what is read."""
+        operator = self.model.subgraphs[number].operators[index]
+        if operator.kind in ("CALL_ONCE", "VAR_HANDLE"):
+            return
+        found = [each for each in self.variables if each.handles & {*operator.inputs[:1]}]
+        if operator.kind == "ASSIGN_VARIABLE":
+            for variable in found:
+                self.variables[variable] = self._read(number, values, operator.inputs[1])
+        elif found:
+            values[operator.outputs[0]] = self.variables[found[0]]
 
     def write(
         self,
@@ -104,6 +137,8 @@ class Walker:
         rule = find_rule(operator.kind)
         if rule is None:
             raise ConvertError("it has no translation to ONNX.", where=where)
+        if not outputs:
+            raise ConvertError("it has no output.", where=where)
         site = Site(
             self.graph,
             operator,
@@ -113,10 +148,14 @@ class Walker:
             tensors,
             outputs,
             self._held_from,
-            self.inline,
+            self._body,
         )
+        strange = [t for t in (*tensors, *outputs) if t is not None and t.dtype.kind in "Vc"]
+        for tensor in strange:
+            if tensor.dtype == RESOURCE or not takes_pairs(operator.kind):
+                raise site.refuse(f"tensor {tensor.name[:80]!r} is {_KINDS[tensor.dtype.kind]}.")
         if is_moving(operator.kind):
-            _check_steps(site)
+            check_steps(site)
         made = rule(site)
         results = [made] if isinstance(made, ir.Value) else list(made)
         if len(results) != len(outputs):
@@ -132,7 +171,7 @@ class Walker:
         tensor = self.model.subgraphs[number].tensors[index]
         key = (number, index)
         if key not in self._constants:
-            data = tensor.data
+            data = None if tensor.dtype == RESOURCE else tensor.data
             if data is None:
                 if not tensor.variable:
                     raise ConvertError(
@@ -141,7 +180,7 @@ class Walker:
                     )
                 # A state that every run begins with; its operator starts from zeros.
                 return self.graph.value(tensor.name, tensor.dtype, tensor.shape)
-            self._constants[key] = self.graph.parameter(tensor.name or "weight", data)
+            self._constants[key] = self.graph.parameter(tensor.name or "weight", in_pairs(data))
         return self._constants[key]
 
     def _stored(self, value: ir.Value, tensor: Tensor, moving: bool) -> ir.Value:
@@ -160,14 +199,3 @@ class Walker:
 def _where(operator: Operator, index: int, outputs: Sequence[Tensor]) -> str:
     name = outputs[0].name if outputs else ""
     return f"operator {index}, {operator.kind} {name[:80]!r}"
-
-
-def _check_steps(site: Site) -> None:
-    """What only moves elements leaves them as they are: before and after they must mean the same."""
-    for tensor in (t for t in site.outputs if is_quantized(t)):
-        for given in site.tensors:
-            if given is None or given.dtype != tensor.dtype or not is_quantized(given):
-                continue
-            assert tensor.quantization is not None
-            if not tensor.quantization.same_as(given.quantization):
-                raise site.refuse("its input and its output are quantized in different steps.")

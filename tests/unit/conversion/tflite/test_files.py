@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from sardonyx.comparison.tolerance import Tolerance
 from sardonyx.conversion.convert import convert_model
 from sardonyx.conversion.request import Example, Request
 from sardonyx.conversion.tflite.reading import read_model
+from sardonyx.conversion.tflite.sparse import Level, Sparsity, write_out
 from sardonyx.conversion.tflite.subject import open_subject
+from sardonyx.conversion.tflite.variables import find_variables
 from sardonyx.errors import ConvertError, InputError
 
 DATA = Path(__file__).parent / "data"
@@ -33,7 +36,7 @@ def test_answers(path: Path) -> None:
     source = path.with_suffix(".tflite")
     feeds = open_subject(read_model(source.read_bytes()), Request(source)).examples[0]
     model = convert_model(Request(source), check=False).model
-    found = open_engine("onnxruntime", model)(feeds)
+    found = open_engine("sardonyx", model)(feeds)
     recorded = np.load(path)
     names = [value.name or "" for value in model.graph.outputs]
     assert len(names) == len(recorded.files)
@@ -115,3 +118,58 @@ def test_unknown_operators_are_named_all_at_once() -> None:
 def test_examples_that_do_not_fit(example: Example, said: str) -> None:
     with pytest.raises(InputError, match=said):
         convert_model(Request(DATA / "if.tflite", (example,)), check=False)
+
+
+def test_a_state_is_carried_by_the_caller() -> None:
+    model = convert_model(Request(DATA / "stream.tflite"), check=False).model
+    assert [value.name for value in model.graph.inputs] == ["x", "window", "count"]
+    assert [value.name for value in model.graph.outputs] == ["mean", "window.next", "count.next"]
+    run = open_engine("sardonyx", model)
+    window, count, carried = np.full((1, 3, 2), -1, np.float32), 5, dict[str, np.ndarray]()
+    for turn in range(5):
+        x = np.full((1, 1, 2), turn, np.float32)
+        answers = run({"x": x, **carried})  # the first turn begins with what the file says
+        held = np.concatenate([window, x], 1)
+        window, count = held[:, 1:], count + 1
+        np.testing.assert_allclose(answers["mean"], held.mean(1) * count, rtol=1e-6)
+        carried = {name: answers[f"{name}.next"] for name in ("window", "count")}
+    np.testing.assert_array_equal(carried["window"], window)
+    assert int(carried["count"]) == count
+
+
+def test_a_state_that_changes_its_shape_is_refused() -> None:
+    model = read_model((DATA / "stream.tflite").read_bytes())
+    begins = model.subgraphs[1]
+    other = tuple(
+        replace(t, data=np.zeros((1, 4, 2), np.float32), shape=(1, 4, 2))
+        if t.shape == (1, 3, 2)
+        else t
+        for t in begins.tensors
+    )
+    changed = replace(model, subgraphs=(model.subgraphs[0], replace(begins, tensors=other)))
+    with pytest.raises(ConvertError, match=r"variable 'window': it begins as float32\[1, 4, 2\]"):
+        find_variables(changed, 0)
+    silent = replace(model, subgraphs=(model.subgraphs[0], replace(begins, operators=())))
+    with pytest.raises(ConvertError, match="does not say by constants what it begins with"):
+        find_variables(silent, 0)
+
+
+def test_sparse_weights_are_written_out() -> None:
+    """[[0 5 0 0] [0 0 0 0] [7 0 0 9]] by rows, and [[1 2 0 0] [3 4 0 0]] in blocks of 2 by 2."""
+    rows = Sparsity(
+        (0, 1), (), (Level(3, None, None), Level(0, np.array([0, 1, 1, 3]), np.array([1, 0, 3])))
+    )
+    found = write_out(rows, np.array([5, 7, 9]), (3, 4))
+    assert found is not None
+    assert found.tolist() == [[0, 5, 0, 0], [0, 0, 0, 0], [7, 0, 0, 9]]
+    dense = Level(2, None, None)
+    blocks = Sparsity(
+        (0, 1, 2, 3),
+        (0, 1),
+        (Level(1, None, None), Level(0, np.array([0, 1]), np.array([0])), dense, dense),
+    )
+    found = write_out(blocks, np.array([1, 2, 3, 4]), (2, 4))
+    assert found is not None
+    assert found.tolist() == [[1, 2, 0, 0], [3, 4, 0, 0]]
+    assert write_out(rows, np.array([5, 7]), (3, 4)) is None  # a number is missing
+    assert write_out(rows, np.array([5, 7, 9]), (3, 3)) is None  # one lies outside

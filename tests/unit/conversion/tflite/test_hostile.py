@@ -20,7 +20,10 @@ from sardonyx.conversion.tflite.walk import Walker, check_operators
 from sardonyx.errors import SardonyxError
 
 DATA = Path(__file__).parent / "data"
-FILES = [DATA / f"{name}.tflite" for name in ("cnn_int8", "slices", "many", "while", "images")]
+FILES = [
+    DATA / f"{name}.tflite"
+    for name in ("cnn_int8", "slices", "many", "while", "images", "stream", "sparse")
+]
 MOST_BYTES = 64 << 20
 
 
@@ -32,7 +35,8 @@ def take(data: bytes) -> bool:
         subject = open_subject(model, Request(None))
         graph = Graph()
         ports = [graph.value(n, subject.tensor(n).dtype, None) for n in subject.inputs]
-        Walker(graph, model, subject.held_from).inline(subject.number, ports)
+        begins = {each: graph.parameter(each.name, each.begin) for each in subject.variables}
+        Walker(graph, model, subject.held_from, begins).inline(subject.number, ports)
     except SardonyxError:
         return False
     return True

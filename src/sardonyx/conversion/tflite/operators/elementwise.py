@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.conversion.tflite.operators.spectra import part
 from sardonyx.conversion.tflite.table import Site, operator
 
 __all__: list[str] = []
@@ -38,13 +39,17 @@ _BINARY = {
     "MINIMUM": "Min",
     "POW": "Pow",
     "EQUAL": "Equal",
+    "LOGICAL_AND": "And",
+    "LOGICAL_OR": "Or",
+    "BITWISE_XOR": "BitwiseXor",
+}
+
+
+_COMPARED = {
     "LESS": "Less",
     "LESS_EQUAL": "LessOrEqual",
     "GREATER": "Greater",
     "GREATER_EQUAL": "GreaterOrEqual",
-    "LOGICAL_AND": "And",
-    "LOGICAL_OR": "Or",
-    "BITWISE_XOR": "BitwiseXor",
 }
 
 
@@ -56,6 +61,18 @@ def _binary(kind: str) -> Callable[[Site], ir.Value]:
     return lambda site: site.activated(site.graph.op(kind, site.real(0), site.real(1)))
 
 
+def _compared(kind: str) -> Callable[[Site], ir.Value]:
+    """Bytes are compared by what they stand for, integers of 16 bits as they are stored."""
+
+    def rule(site: Site) -> ir.Value:
+        side = site.raw if site.tensor(0).dtype == np.int16 else site.real
+        return site.graph.op(kind, side(0), side(1))
+
+    return rule
+
+
+for _name, _kind in _COMPARED.items():
+    operator(_name)(_compared(_kind))
 for _name, _kind in _UNARY.items():
     operator(_name)(_unary(_kind))
 for _name, _kind in _BINARY.items():
@@ -91,18 +108,20 @@ def squared_difference(site: Site) -> ir.Value:
     return site.graph.op("Mul", apart, apart)
 
 
-@operator("FLOOR_DIV")
+@operator("FLOOR_DIV", moving=True)
 def floor_div(site: Site) -> ir.Value:
-    graph, x, y = site.graph, site.real(0), site.real(1)
+    """Of integers as they are stored, whatever they stand for."""
+    graph, x, y = site.graph, site.raw(0), site.raw(1)
     if site.tensor(0).dtype.kind == "f":
         return graph.op("Floor", graph.op("Div", x, y))
     rest = graph.op("Mod", x, y)  # of the divisor's sign
     return graph.op("Div", graph.op("Sub", x, rest), y)
 
 
-@operator("FLOOR_MOD")
+@operator("FLOOR_MOD", moving=True)
 def floor_mod(site: Site) -> ir.Value:
-    graph, x, y = site.graph, site.real(0), site.real(1)
+    """Of integers as they are stored, whatever they stand for."""
+    graph, x, y = site.graph, site.raw(0), site.raw(1)
     if site.tensor(0).dtype.kind != "f":
         return graph.op("Mod", x, y)
     rest = graph.op("Mod", x, y, fmod=1)  # of the dividend's sign
@@ -173,8 +192,13 @@ def select(site: Site) -> ir.Value:
     return graph.op("Where", chosen, site.real(1), site.real(2))
 
 
-@operator("CAST", moving=True)
+@operator("CAST", moving=True, takes_pairs=True)
 def cast(site: Site) -> ir.Value:
+    """Complex numbers lose their imaginary parts."""
+    if site.outputs[0].dtype.kind == "c":
+        raise site.refuse("it makes complex numbers.")
+    if site.is_complex:
+        return site.graph.cast(part(site, 0), site.outputs[0].dtype)
     return site.graph.op("Cast", site.raw(0), to=int(ir.DataType.from_numpy(site.outputs[0].dtype)))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.conversion.tflite.quantized import is_quantized
-from sardonyx.conversion.tflite.table import Site, operator
+from sardonyx.conversion.tflite.table import Site, check_steps, operator
 
 __all__: list[str] = []
 
@@ -34,7 +33,8 @@ def gather_nd(site: Site) -> ir.Value:
 
 @operator("EMBEDDING_LOOKUP")
 def embedding(site: Site) -> ir.Value:
-    """Rows of a table; a table of integers is made real before."""
+    """Rows of a table; a table of integers is made real before, unless rows of it are wanted as they are."""
+    check_steps(site)
     return site.graph.op("Gather", site.real(1), site.raw(0), axis=0)
 
 
@@ -53,10 +53,8 @@ def one_hot(site: Site) -> ir.Value:
 
 @operator("SCATTER_ND", moving=True)
 def scatter(site: Site) -> ir.Value:
-    """Added up where places meet."""
+    """Added up where places meet, as they are stored."""
     graph, tensor = site.graph, site.tensor(1)
-    if is_quantized(tensor):
-        raise site.refuse("it scatters quantized numbers.")
     zero = graph.constant(np.zeros((), tensor.dtype))
     blank = graph.op("Expand", zero, graph.numbers(site.raw(2)))
     places = graph.numbers(site.raw(0))

@@ -39,14 +39,18 @@ def reduce_truths(site: Site) -> ir.Value:
     numbers = graph.cast(site.raw(0), np.int32)
     where = graph.constant(axes, np.int64)
     kept = int(bool(site.option("keep_dims")))
-    return graph.cast(graph.op(kind, numbers, where, keepdims=kept), np.bool_)
+    made = graph.op(kind, numbers, where, keepdims=kept, noop_with_empty_axes=1)
+    return graph.cast(made, np.bool_)
 
 
 @operator("ARG_MAX", "ARG_MIN")
 def place_of_largest(site: Site) -> ir.Value:
     axis = int(site.constant(1, "the axis").reshape(-1)[0])
     kind = "ArgMax" if site.operator.kind == "ARG_MAX" else "ArgMin"
-    made = site.graph.op(kind, site.raw(0), axis=axis, keepdims=0)
+    x = site.raw(0)
+    if site.tensor(0).dtype.kind == "b":
+        x = site.graph.cast(x, np.uint8)
+    made = site.graph.op(kind, x, axis=axis, keepdims=0)
     return site.graph.cast(made, site.outputs[0].dtype)
 
 

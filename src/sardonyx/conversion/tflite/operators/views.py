@@ -8,12 +8,12 @@ import onnx_ir as ir
 from sardonyx.conversion.tflite.operators.layers import channels_first, channels_last
 from sardonyx.conversion.tflite.quantized import is_quantized
 from sardonyx.conversion.tflite.schema import Array
-from sardonyx.conversion.tflite.table import Site, operator
+from sardonyx.conversion.tflite.table import Site, check_steps, operator
 
 __all__: list[str] = []
 
 
-@operator("RESHAPE", moving=True)
+@operator("RESHAPE", moving=True, takes_pairs=True)
 def reshape(site: Site) -> ir.Value:
     graph = site.graph
     if site.has(1):
@@ -25,7 +25,15 @@ def reshape(site: Site) -> ir.Value:
         shape = graph.constant(list(site.option("new_shape")), np.int64)
     known = graph.known(shape)
     zero = {"allowzero": 1} if known is not None and (known == 0).any() else {}
+    if site.is_complex:
+        shape = graph.op("Concat", shape, graph.constant([2], np.int64), axis=0)
     return graph.op("Reshape", site.raw(0), shape, **zero)
+
+
+@operator("DENSIFY", moving=True)
+def densify(site: Site) -> ir.Value:
+    """Sparse constants are written out as they are read."""
+    return site.graph.op("Identity", site.raw(0))
 
 
 @operator("TRANSPOSE", moving=True)
@@ -37,22 +45,28 @@ def transpose(site: Site) -> ir.Value:
     )
 
 
-@operator("SQUEEZE", moving=True)
+@operator("SQUEEZE", moving=True, takes_pairs=True)
 def squeeze(site: Site) -> ir.Value:
     axes = list(site.option("squeeze_dims"))
     if not axes:
         axes = [axis for axis, size in enumerate(site.tensor(0).sizes) if size == 1]
+    if site.is_complex:
+        axes = [axis % max(site.rank(0), 1) for axis in axes]
     return site.graph.op("Squeeze", site.raw(0), site.graph.constant(axes, np.int64))
 
 
-@operator("EXPAND_DIMS", moving=True)
+@operator("EXPAND_DIMS", moving=True, takes_pairs=True)
 def expand_dims(site: Site) -> ir.Value:
     axis = site.constant(1, "the axis").reshape(-1)
+    if site.is_complex:
+        axis = axis % (site.rank(0) + 1)
     return site.graph.op("Unsqueeze", site.raw(0), site.graph.constant(axis, np.int64))
 
 
 @operator("CONCATENATION")
 def concatenate(site: Site) -> ir.Value:
+    if site.tensor(0).dtype == np.int16:  # its kernel leaves them as they are
+        check_steps(site)
     parts = [site.real(index) for index in range(site.count)]
     return site.activated(site.graph.op("Concat", *parts, axis=int(site.option("axis"))))
 
@@ -162,10 +176,15 @@ def broadcast_to(site: Site) -> ir.Value:
 @operator("BROADCAST_ARGS", moving=True)
 def broadcast_shapes(site: Site) -> ir.Value:
     """The larger of two shapes, from the last axis on."""
-    graph = site.graph
-    if site.tensor(0).sizes != site.tensor(1).sizes or None in site.tensor(0).sizes:
-        raise site.refuse("it compares shapes of different ranks.")
-    return graph.op("Max", site.raw(0), site.raw(1))
+    graph, shapes = site.graph, []
+    ranks = [size for index in (0, 1) for size in site.tensor(index).sizes]
+    for index, rank in zip((0, 1), ranks, strict=False):
+        if len(ranks) != 2 or rank is None or None in ranks:
+            raise site.refuse("it compares shapes whose lengths are open.")
+        missing = max(size or 0 for size in ranks) - rank
+        ones = graph.constant(np.ones(missing, site.tensor(index).dtype))
+        shapes.append(graph.op("Concat", ones, site.raw(index), axis=0))
+    return graph.op("Max", *shapes)
 
 
 @operator("REVERSE_V2", moving=True)
