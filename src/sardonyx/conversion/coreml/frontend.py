@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from sardonyx.conversion.candidate import Candidate, Route
@@ -23,6 +24,7 @@ from sardonyx.sizes import Size
 
 __all__ = ["routes"]
 
+_INT32 = 131104  # of ArrayFeatureType.ArrayDataType
 _NETWORKS = ("neuralNetwork", "neuralNetworkClassifier", "neuralNetworkRegressor")
 
 
@@ -99,7 +101,8 @@ def _candidate(
     exact = bool(network.arrayInputShapeMapping)
     for index, feature in enumerate(model.description.input):
         ports.append(input_of(graph, subject, index))
-        blobs[feature.name] = ports[-1] if exact else _image(graph, ports[-1])
+        entering = _as_floats(graph, ports[-1])
+        blobs[feature.name] = entering if exact else _image(graph, entering)
     for stored in network.layers:
         missing = [name for name in stored.input if name not in blobs]
         if missing:
@@ -118,7 +121,17 @@ def _candidate(
         blobs[name] if exact else _declared(graph, blobs[name], ranks.get(name, 1))
         for name in outputs
     ]
-    return finish(request, subject, graph, ports, results, notes)
+    whole = {f.name for f in model.description.output if f.type.multiArrayType.dataType == _INT32}
+    given = [
+        graph.cast(value, np.int32) if name in whole else value
+        for name, value in zip(outputs, results, strict=True)
+    ]
+    return finish(request, subject, graph, ports, given, notes)
+
+
+def _as_floats(graph: Graph, value: ir.Value) -> ir.Value:
+    """Layers compute with floats, whatever enters them."""
+    return value if graph.dtype(value).kind == "f" else graph.cast(value, np.float32)
 
 
 def _attributes(stored: Any) -> Mapping[str, Any]:
