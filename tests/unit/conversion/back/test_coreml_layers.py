@@ -22,7 +22,7 @@ from sardonyx.comparison.inputs import example_inputs
 from sardonyx.conversion.back.coreml.model import Written, write_coreml
 from sardonyx.model.load import load
 
-F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+F, N, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 ENGINE = "onnxruntime"
 _RANDOM = np.random.default_rng(7)
 
@@ -125,11 +125,11 @@ CASES = [
     Case("Sub", constants={"c": np.float32(2)}, kinds="add"),
     Case("Mul", constants={"c": np.float32(-2)}, kinds="multiply"),
     Case("Pow", constants={"c": np.float32(3)}, kinds="unary"),
-    Case("Div", (2, 5), {"c": np.int64(3)}, dtype=I, results=(I,)),
-    Case("Mod", (2, 5), {"c": np.int64(-3)}, dtype=I, results=(I,)),
+    Case("Div", (2, 5), {"c": np.int64(3)}, dtype=N, results=(N,)),
+    Case("Mod", (2, 5), {"c": np.int64(-3)}, dtype=N, results=(N,)),
     Case("Mod", names="x z", others={"z": (4,)}, attributes={"fmod": 1}),
-    Case("Cast", attributes={"to": I}, results=(I,)),
-    Case("Cast", (2, 5), attributes={"to": B}, dtype=I, results=(B,), kinds="notEqual"),
+    Case("Cast", attributes={"to": N}, results=(N,)),
+    Case("Cast", (2, 5), attributes={"to": B}, dtype=N, results=(B,), kinds="notEqual"),
     Case("IsNaN", results=(B,), kinds="notEqual"),
     *(
         Case(op, names="x z", others={"z": (4,)}, results=(B,), kinds=kind)
@@ -148,24 +148,27 @@ CASES = [
         others={"z": (1,)},
     ),
     *(
-        Case(f"Reduce{name}", constants={"a": np.array([-1, 1])}, attributes={"keepdims": kept})
-        for kept in (0, 1)
-        for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSumExp")
+        Case(
+            f"Reduce{name}", constants={"a": np.array([-1, 1])}, attributes={"keepdims": place % 2}
+        )
+        for place, name in enumerate(
+            ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSumExp")
+        )
     ),
     Case("ReduceLogSum", (2, 3), attributes={"keepdims": 0}),
     Case("ReduceMean", (2, 3), attributes={"keepdims": 0}, kinds="reduceMean reshapeStatic"),
     Case("Softmax", attributes={"axis": 1}, kinds="softmaxND"),
     Case("LogSoftmax", attributes={"axis": 1}),
-    Case("ArgMax", attributes={"axis": 1, "keepdims": 0}, results=(I,), kinds="argMax"),
-    Case("ArgMin", (7,), attributes={"axis": 0, "keepdims": 0}, results=(I,), kinds="argMin"),
+    Case("ArgMax", attributes={"axis": 1, "keepdims": 0}, results=(N,), kinds="argMax"),
+    Case("ArgMin", (7,), attributes={"axis": 0, "keepdims": 0}, results=(N,), kinds="argMin"),
     Case(
-        "TopK", constants={"k": np.array([2])}, attributes={"axis": 1}, results=(F, I), kinds="topK"
+        "TopK", constants={"k": np.array([2])}, attributes={"axis": 1}, results=(F, N), kinds="topK"
     ),
     Case(
         "TopK",
         constants={"k": np.array([2])},
         attributes={"axis": -1, "largest": 0},
-        results=(F, I),
+        results=(F, N),
         kinds="topK",
     ),
     Case("Reshape", constants={"s": np.array([0, 2, -1])}, kinds="reshapeStatic"),
@@ -205,7 +208,7 @@ CASES = [
     Case("Trilu", constants={"k": np.int64(-1)}, kinds="upperTriangular"),
     Case("Gather", constants={"i": INDEX}, attributes={"axis": 2}, kinds="gather"),
     Case("Gather", constants={"i": np.int64(-1)}, attributes={"axis": 1}, kinds="gather squeeze"),
-    Case("Gather", ("n", 4), {"t": floats(10, 6)}, names="t x", dtype=I, kinds="gather"),
+    Case("Gather", ("n", 4), {"t": floats(10, 6)}, names="t x", dtype=N, kinds="gather"),
     Case("GatherElements", (2, 3), {"i": INDEX}, {"axis": 1}, kinds="gatherAlongAxis"),
     Case("GatherND", (3, 4, 2), {"i": INDEX}, kinds="gatherND"),
     Case(
@@ -241,7 +244,7 @@ CASES = [
         (3, 4),
         {"d": np.int64(7), "v": np.array([-1.0, 5.0], np.float32)},
         {"axis": 1},
-        dtype=I,
+        dtype=N,
         version=5,
     ),
     Case("MatMul", (2, 3, 4), {"w": floats(4, 5)}, kinds="innerProduct"),

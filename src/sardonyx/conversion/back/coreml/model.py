@@ -108,33 +108,33 @@ def _specification(
     notes: list[str] = []
     inputs, outputs = [], []
     for value, _ in input_ports(model):
-        port = _port(walk, value, "input")
+        port = _port(walk, value, "input", walk.network.reserve(value.name or "", "input"))
         _describe(made.description.input.add(), port, np.shape(example[port.original]) or (1,))
         walk.define(value, port.name)
         inputs.append(port)
-    for value in model.graph.outputs:
-        port = _port(walk, value, "output")
-        sizes = [size for size in shapes.of(value).shape or (1,) if isinstance(size, int)]
-        whole = not port.axes and len(sizes) == max(len(shapes.of(value).shape or ()), 1)
-        _describe(made.description.output.add(), port, sizes if whole else None, flexible=False)
-        outputs.append(port)
+    names = [walk.network.reserve(value.name or "", "output") for value in model.graph.outputs]
     walk.write(model.graph)
+    for value, name in zip(model.graph.outputs, names, strict=True):
+        port = _port(walk, value, "output", name)
+        sizes = [size for size in shapes.of(value).shape or (1,) if isinstance(size, int)]
+        _describe(made.description.output.add(), port, () if port.axes else sizes)
+        outputs.append(port)
     _give_names(walk, model.graph.outputs, inputs, outputs)
     made.specificationVersion = walk.network.version
     made.neuralNetwork.CopyFrom(walk.network.message)
     for port in (*inputs, *outputs):
         if port.name != port.original:
             notes.append(f"{port.original[:80]!r} is called {port.name} there")
-        if port.dtype.kind != "f":
+        if port.dtype not in (np.float32, np.int32):
             notes.append(f"{port.name} is of int32, and of {port.dtype} in the model")
     if walk.has_integers:
         notes.append(f"integers are floats inside of Core ML, and exact up to {WHOLE:,}")
     return made, inputs, outputs, notes
 
 
-def _port(walk: Walk, value: ir.Value, what: str) -> Port:
-    facts, name = walk.shapes.of(value), value.name or ""
-    where = f"{what} {name[:80]!r}"
+def _port(walk: Walk, value: ir.Value, what: str, name: str) -> Port:
+    facts, original = walk.shapes.of(value), value.name or ""
+    where = f"{what} {original[:80]!r}"
     if facts.kind != "tensor" or facts.dtype is None or facts.shape is None:
         raise UnsupportedError("coreml: its type or rank is not known before a run.", where=where)
     if len(facts.shape) > MOST_RANK:
@@ -156,8 +156,7 @@ def _port(walk: Walk, value: ir.Value, what: str) -> Port:
                 hint="Fix it: --dim NAME=N.",
             )
         axes[axis] = lone or str(size)
-    reserved = walk.network.reserve(name, what)
-    return Port(name, reserved, facts.dtype.numpy(), axes)
+    return Port(original, name, facts.dtype.numpy(), axes)
 
 
 def _refuser(where: str) -> Callable[[str], None]:
@@ -167,16 +166,13 @@ def _refuser(where: str) -> Callable[[str], None]:
     return refuse
 
 
-def _describe(
-    feature: Any, port: Port, shape: Sequence[int] | None, *, flexible: bool = True
-) -> None:
+def _describe(feature: Any, port: Port, shape: Sequence[int]) -> None:
+    """An array of this shape, which is the default of ranges where axes are open; no shape leaves it to CoreML."""
     feature.name = port.name
     array = feature.type.multiArrayType
     array.dataType = _FLOAT32 if port.dtype.kind == "f" else _INT32
-    array.shape.extend(shape or ())
-    if not port.axes or not flexible:
-        return
-    for axis, size in enumerate(shape or ()):
+    array.shape.extend(shape)
+    for axis, size in enumerate(shape if port.axes else ()):
         bounds = array.shapeRange.sizeRanges.add()
         bounds.lowerBound = 1 if axis in port.axes else size
         bounds.upperBound = -1 if axis in port.axes else size
