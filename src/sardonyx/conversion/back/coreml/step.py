@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "Step"]
 
-Entry: TypeAlias = "Callable[[Step], str | Sequence[str]]"  # a blob, or one for every output
+# A blob, one for every output, or numbers that are loaded where a layer reads them.
+Entry: TypeAlias = "Callable[[Step], str | Sequence[str] | Array]"
 
 
 class Step:

@@ -18,6 +18,7 @@ from sardonyx.errors import UnsupportedError
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.facts import DISCRETE, fact_symbols, is_concrete
 from sardonyx.passes.shapes import Shapes
+from sardonyx.sizes import Size
 
 __all__ = ["WHOLE", "Walk"]
 
@@ -44,11 +45,26 @@ class Walk:
         self._table = table
         self._versions = {normal_domain(d): v for d, v in model.opset_imports.items()}
         self._blobs: dict[ir.Value, str] = {}
+        self._known: dict[ir.Value, Array] = {}
+        self._sources: dict[
+            str, tuple[str, int, int]
+        ] = {}  # whose axis of how many an open size is
         self._small: dict[tuple[tuple[int, ...], bytes], str] = {}
         self._refusals: list[UnsupportedError] = []
 
     def define(self, value: ir.Value, blob: str) -> None:
+        """An input of the network."""
         self._blobs[value] = blob
+        shape = self.shapes.of(value).shape or ()
+        for axis, size in enumerate(shape):
+            lone = None if isinstance(size, int) else size.lone_symbol
+            if lone is not None:
+                self._sources.setdefault(lone, (blob, axis, len(shape)))
+
+    def source_of(self, size: Size) -> tuple[str, int, int] | None:
+        """The blob that has an open size, which of its axes that is, and how many there are."""
+        lone = None if isinstance(size, int) else size.lone_symbol
+        return None if lone is None else self._sources.get(lone)
 
     def write(self, graph: ir.Graph) -> None:
         """All nodes of a graph.
@@ -77,6 +93,9 @@ class Walk:
         found = entry(step)
         kinds = {facts.dtype for facts in step.outputs}
         self.has_integers = self.has_integers or bool(kinds & _INTEGERS)
+        if isinstance(found, np.ndarray):
+            self._known[node.outputs[0]] = found
+            return
         blobs = [found] if isinstance(found, str) else list(found)
         for value, blob in zip(node.outputs, blobs, strict=False):
             self._blobs[value] = blob
@@ -95,6 +114,8 @@ class Walk:
 
     def numbers(self, value: ir.Value) -> Array | None:
         """The elements of a value, where they are known before a run."""
+        if value in self._known:
+            return self._known[value]
         facts = self.shapes.of(value)
         if facts.value is not None and facts.dtype in DISCRETE:
             if not is_concrete(facts.value):

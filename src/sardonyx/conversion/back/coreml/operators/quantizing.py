@@ -38,8 +38,13 @@ def quantize(step: Step) -> str:
     return step.layer("clip", made, minVal=float(bounds.min), maxVal=float(bounds.max))
 
 
-def dequantize(step: Step) -> str:
+def dequantize(step: Step) -> str | Array:
+    """Constants are decoded at once: CoreML's layers have weights of floats."""
     scale, zero = _grid(step)
+    stored = step.numbers(0)
+    if stored is not None:
+        decoded = (stored.astype(np.float32) - zero) * scale
+        return np.asarray(decoded, np.float32).reshape(stored.shape)
     made = step[0]
     if zero.any():
         made = step.layer("subtractBroadcastable", made, step.constant(zero))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sardonyx.conversion.back.coreml.operators.parts import sliced
 from sardonyx.conversion.back.coreml.step import Entry, Step
+from sardonyx.ops.facts import Shape
 
 __all__ = ["ENTRIES"]
 
@@ -47,12 +49,36 @@ def unsqueeze(step: Step) -> str:
 
 
 def expand(step: Step) -> str:
-    before, after = step.shape(0), step.output_shape()
-    if before == after:
-        return step[0]
-    target = step.fixed(after, "every size that it expands to")
-    lifted = step.reshape(step[0], before, (1,) * (len(after) - len(before)) + before)
-    return step.layer("broadcastToStatic", lifted, targetShape=target)
+    """To sizes that are open by adding zeros of that size, which come from the input that has it."""
+    after = step.output_shape()
+    before = (1,) * (len(after) - step.rank(0)) + step.shape(0)
+    made = step.reshape(step[0], step.shape(0), before)
+    grown = [axis for axis, size in enumerate(after) if size != before[axis]]
+    for axis in grown:
+        if not isinstance(after[axis], int):
+            made = step.layer("addBroadcastable", made, _zeros(step, after, axis))
+    if all(isinstance(size, int) for size in after):
+        target = step.fixed(after, "every size")
+        return step.layer("broadcastToStatic", made, targetShape=target) if grown else made
+    fixed = [after[axis] if axis in grown else 1 for axis in range(len(after))]
+    sizes = [size if isinstance(size, int) else 1 for size in fixed]
+    if max(sizes) == 1:
+        return made
+    zeros = step.layer("fillStatic", value=0.0, targetShape=sizes)
+    return step.layer("addBroadcastable", made, zeros)
+
+
+def _zeros(step: Step, shape: Shape, axis: int) -> str:
+    """[1, …, open size, …, 1]."""
+    found = step.walk.source_of(shape[axis])
+    if found is None:
+        step.refuse_open("a size that it expands to, and that no input has,", [shape[axis]])
+    blob, place, rank = found
+    bounds: list[tuple[int | None, int | None, int]]
+    bounds = [(0, 1, 1) if other != place else (None, None, 1) for other in range(rank)]
+    line = step.layer("fillLike", sliced(step, blob, bounds), value=0.0)
+    target = [-1 if other == axis else 1 for other in range(len(shape))]
+    return step.layer("reshapeStatic", line, targetShape=target)
 
 
 def filled(step: Step) -> str:
