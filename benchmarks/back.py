@@ -250,6 +250,7 @@ def table() -> None:
     names = json.loads((FOLDER / "names.json").read_text())
     counts = [
         f"{way} {sum(said[0].isdigit() for said in rows.values())}/{len(rows)}"
+        + (" (read back, not run)" if way == "coreml" else "")
         for way, rows in found.items()
     ]
     lines = [

@@ -134,7 +134,7 @@ def test_all_that_cannot_be_written_is_told_at_once() -> None:
         ),
         (
             "g (float[1, 2, 4, 4] x, float[3, 2, 1, 1] w) => (float[1, 3, 4, 4] y) { y = Conv(x, w) }",
-            "weights must be constant",
+            "weights must be known",
         ),
     ],
 )

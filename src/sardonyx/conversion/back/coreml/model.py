@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,9 @@ def _specification(
     inputs, outputs = [], []
     for value, _ in input_ports(model):
         port = _port(walk, value, "input", walk.network.reserve(value.name or "", "input"))
-        _describe(made.description.input.add(), port, np.shape(example[port.original]) or (1,))
+        _describe(
+            made.description.input.add(), port, np.asarray(example[port.original]).shape or (1,)
+        )
         walk.define(value, port.name)
         inputs.append(port)
     names = [walk.network.reserve(value.name or "", "output") for value in model.graph.outputs]
@@ -143,7 +145,9 @@ def _port(walk: Walk, value: ir.Value, what: str, name: str) -> Port:
             where=where,
             limit=MOST_RANK,
         )
-    walk.check_type(facts.dtype, _refuser(where))
+    why = walk.objection(facts.dtype)
+    if why is not None:
+        raise UnsupportedError(f"coreml: it {why}.", where=where)
     axes: dict[int, str] = {}
     for axis, size in enumerate(facts.shape):
         if isinstance(size, int):
@@ -157,13 +161,6 @@ def _port(walk: Walk, value: ir.Value, what: str, name: str) -> Port:
             )
         axes[axis] = lone or str(size)
     return Port(original, name, facts.dtype.numpy(), axes)
-
-
-def _refuser(where: str) -> Callable[[str], None]:
-    def refuse(why: str) -> None:
-        raise UnsupportedError(f"coreml: it {why}.", where=where)
-
-    return refuse
 
 
 def _describe(feature: Any, port: Port, shape: Sequence[int]) -> None:

@@ -126,7 +126,7 @@ class Step:
     def need_numbers(self, index: int, what: str) -> Array:
         found = self.numbers(index)
         if found is None:
-            self.refuse(f"its {what} must be constant, and is computed")
+            self.refuse(f"its {what} must be known before a run")
         return found
 
     def weight(self, index: int, what: str) -> Array:
@@ -210,13 +210,12 @@ class Step:
                 continue
             if facts.kind != "tensor":
                 self.refuse(f"{what} is a {facts.kind}, and CoreML's layers have arrays alone")
-            if facts.dtype is not None:
-                self.walk.check_type(
-                    facts.dtype, lambda why, what=what: self.refuse(f"{what} {why}")
-                )
+            why = None if facts.dtype is None else self.walk.objection(facts.dtype)
+            if why is not None:
+                self.refuse(f"{what} {why}")
             if facts.shape is not None and len(facts.shape) > MOST_RANK:
                 self.refuse(
                     f"{what} has {len(facts.shape)} axes, and CoreML's layers take {MOST_RANK}"
                 )
-            if facts.shape is not None and 0 in facts.shape:
+            if facts.shape is not None and 0 in facts.shape and facts.value is None:
                 self.refuse(f"{what} has no elements, which CoreML's layers do not take")

@@ -6,7 +6,7 @@ cannot be written do not end the walk: all of them are told together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -107,10 +107,9 @@ class Walk:
 
     # What steps ask for
 
-    def check_type(self, dtype: ir.DataType, refuse: Callable[[str], None]) -> None:
-        """Refuse numbers that float32 does not have."""
-        if dtype not in _TYPES:
-            refuse(f"is of {dtype}, and CoreML's layers compute in float32")
+    def objection(self, dtype: ir.DataType) -> str | None:
+        """Why there are no blobs of a type; None where there are."""
+        return None if dtype in _TYPES else f"is of {dtype}, and CoreML's layers compute in float32"
 
     def numbers(self, value: ir.Value) -> Array | None:
         """The elements of a value, where they are known before a run."""
@@ -129,11 +128,11 @@ class Walk:
         if value not in self._blobs:
             found = self.numbers(value)
             if found is None:
-                open_sizes = ", ".join(sorted(fact_symbols(self.shapes.of(value))))
+                names = sorted(fact_symbols(self.shapes.of(value)))
                 raise UnsupportedError(
-                    f"coreml: it is a computation with the open sizes {open_sizes[:120]}.",
+                    f"coreml: it is computed from open sizes ({', '.join(names)[:120]}).",
                     where=f"value {(value.name or '')[:80]!r}",
-                    hint="Fix them: --dim NAME=N.",
+                    hint="Fix them: " + " ".join(f"--dim {name}=N" for name in names[:4]) + ".",
                 )
             self._blobs[value] = self.constant(_as_floats(found, value), value.name or "")
         return self._blobs[value]

@@ -56,6 +56,12 @@ def hard_swish(step: Step) -> str:
     return step.layer("multiplyBroadcastable", step[0], gate)
 
 
+def swish(step: Step) -> str:
+    gate = step.scaled(step[0], step.number("alpha", 1.0))
+    gate = step.layer("activation", gate, sigmoid={})
+    return step.layer("multiplyBroadcastable", step[0], gate)
+
+
 def gelu(step: Step) -> str:
     mode = _TANH if step.word("approximate", "none", "tanh") == "tanh" else _EXACT
     return step.layer("gelu", step[0], mode=mode)
@@ -88,5 +94,6 @@ ENTRIES: Mapping[str, Entry] = {
     "LeakyRelu": leaky_relu,
     "PRelu": prelu,
     "Selu": selu,
+    "Swish": swish,
     "ThresholdedRelu": thresholded_relu,
 }

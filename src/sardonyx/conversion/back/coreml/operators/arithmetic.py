@@ -180,6 +180,12 @@ def cast(step: Step) -> str:
     return step[0]
 
 
+def dropout(step: Step) -> str:
+    if step.wants(1) or (step.count > 2 and step.has(2) and step.single(2) != 0):
+        step.refuse("it is in training, or gives its mask too")
+    return step[0]
+
+
 def identity(step: Step) -> str:
     return step[0]
 
@@ -193,7 +199,7 @@ ENTRIES: Mapping[str, Entry] = {
     "CastLike": cast,
     "Clip": clip,
     "Div": divide,
-    "Dropout": identity,
+    "Dropout": dropout,
     "Identity": identity,
     "IsInf": is_inf,
     "IsNaN": is_nan,

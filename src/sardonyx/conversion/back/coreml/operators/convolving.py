@@ -135,8 +135,8 @@ def _cut(step: Step, window: Window, extra: Sequence[int]) -> list[tuple[int, in
     found = []
     rows = zip(sizes, results, window.kernel, window.strides, extra, strict=True)
     for size, result, kernel, stride, more in rows:
-        total = max(stride * (size - 1) + more + kernel - result, 0)
-        small = total // 2
+        total = stride * (size - 1) + more + kernel - result
+        small = max(total, 0) // 2
         lower = window.rule == "SAME_LOWER"
         found.append((total - small, small) if lower else (small, total - small))
     return found

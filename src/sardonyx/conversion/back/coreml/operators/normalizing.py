@@ -103,6 +103,14 @@ def layer_norm(step: Step) -> str:
     return step.layer("addBroadcastable", made, step[2]) if step.has(2) else made
 
 
+def rms_norm(step: Step) -> str:
+    axes = range(step.axis(-1), step.rank(0))
+    square = step.layer("multiplyBroadcastable", step[0], step[0])
+    mean = step.shifted(reduced(step, "reduceMean", square, axes), step.number("epsilon", 1e-5))
+    made = step.layer("divideBroadcastable", step[0], step.layer("unary", mean, type=_SQRT))
+    return step.layer("multiplyBroadcastable", made, step[1])
+
+
 def _normalized(step: Step, blob: str, axes: Sequence[int], epsilon: float) -> str:
     """Without its mean, and divided by its deviation."""
     centred = step.layer("subtractBroadcastable", blob, reduced(step, "reduceMean", blob, axes))
@@ -130,4 +138,5 @@ ENTRIES: Mapping[str, Entry] = {
     "InstanceNormalization": instance_norm,
     "LRN": local_response,
     "LayerNormalization": layer_norm,
+    "RMSNormalization": rms_norm,
 }

@@ -227,7 +227,7 @@ def _gru_steps(step: Step, way: Direction) -> tuple[str, list[str]]:
     state = way.states[0] or _zeros(step, parts[0])
     places = reversed(range(time)) if way.backward else range(time)
     found: dict[int, str] = {}
-    f, g = ({_ACTIVATIONS[name]: {}} for name in way.activations)
+    f, g = (_activation(name) for name in way.activations)
     for place in places:
         x = [sliced(step, p, [(place, place + 1, 1), *[(None, None, 1)] * 2]) for p in parts]
         ry = inner(step, state, 3, recursion, inside)
@@ -242,6 +242,10 @@ def _gru_steps(step: Step, way: Direction) -> tuple[str, list[str]]:
         state = step.layer("addBroadcastable", o, step.layer("multiplyBroadcastable", z, change))
         found[place] = state
     return _concat(step, [found[place] for place in range(time)], 0), [state]
+
+
+def _activation(name: str) -> dict[str, Any]:
+    return {_ACTIVATIONS[name]: {}}
 
 
 def _zeros(step: Step, like: str) -> str:

@@ -18,8 +18,9 @@ def reshape(step: Step) -> str:
 
 
 def flatten(step: Step) -> str:
-    axis = step.call.axis(step.call.int_attr("axis", 1), step.rank(0) + 1)
-    if not 0 < axis < step.rank(0):
+    given, rank = step.call.int_attr("axis", 1), step.rank(0)
+    axis = given + rank if given < 0 else given
+    if not 0 < axis < rank:
         return reshape(step)
     return step.layer("flattenTo2D", step[0], axis=axis)
 
@@ -112,6 +113,7 @@ def depth_to_space(step: Step) -> str:
 
 
 def space_to_depth(step: Step) -> str:
+    step.word("mode", "DCR")
     size = step.call.int_attr("blocksize")
     if size == 1:
         return step[0]
