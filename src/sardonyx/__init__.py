@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sardonyx.api import prune as prune
     from sardonyx.api import quantize as quantize
     from sardonyx.api import simplify as simplify
+    from sardonyx.api import to_coreml as to_coreml
     from sardonyx.api import to_jax as to_jax
     from sardonyx.api import to_keras as to_keras
     from sardonyx.api import to_torch as to_torch
@@ -74,6 +75,7 @@ _HOME = {
     "quantize": "sardonyx.api",
     "save": "sardonyx.model.save",
     "simplify": "sardonyx.api",
+    "to_coreml": "sardonyx.api",
     "to_jax": "sardonyx.api",
     "to_keras": "sardonyx.api",
     "to_torch": "sardonyx.api",
@@ -112,6 +114,7 @@ __all__ = [
     "quantize",
     "save",
     "simplify",
+    "to_coreml",
     "to_jax",
     "to_keras",
     "to_torch",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sardonyx.comparison.bench import Bench, Schedule
     from sardonyx.comparison.compare import Comparison, Inputs
     from sardonyx.comparison.optimized import OptimizedModel
+    from sardonyx.conversion.back.coreml.model import Written
     from sardonyx.conversion.convert import Converted
     from sardonyx.conversion.request import Axes
     from sardonyx.deploy.build import Built, WeightsPlace
@@ -62,6 +63,7 @@ __all__ = [
     "prune",
     "quantize",
     "simplify",
+    "to_coreml",
     "to_jax",
     "to_keras",
     "to_torch",
@@ -322,6 +324,39 @@ def convert(
     )
     run = convert_isolated if file else convert_model
     return run(request, framework=framework, check=verify, progress=progress)
+
+
+def to_coreml(
+    source: Source,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    verify: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Written:
+    """The model as a neural network of Core ML: `.specification` is coremltools' message, `.notes` what to know.
+
+    It is written here and not run: Core ML runs on macOS and iOS alone. Its layers are read back instead, and held to the
+    model's answers.
+
+    Args:
+        file: also write it there (`.mlmodel`).
+        dims: sizes that open dimensions get for good; others stay open, as ranges.
+        verify: hold what was written to the model's answers; nothing is written where they differ.
+
+    Raises:
+        UnsupportedError: nodes have no form in Core ML, or need sizes that are open; the message has all of them.
+        ConvertError: the layers answer otherwise than the model.
+        MissingExtraError: coremltools is not installed.
+    """
+    from pathlib import Path
+
+    from sardonyx.conversion.back.coreml.model import write_coreml, write_file
+
+    written = write_coreml(load(source, limits=limits), dims=dims, check=verify)
+    if file is not None:
+        write_file(written, Path(file))
+    return written
 
 
 def to_jax(

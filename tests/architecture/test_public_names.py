@@ -39,6 +39,7 @@ PUBLIC = {
     "quantize",
     "save",
     "simplify",
+    "to_coreml",
     "to_jax",
     "to_keras",
     "to_torch",

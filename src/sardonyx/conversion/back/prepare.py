@@ -8,12 +8,21 @@ from sardonyx.conversion.back.language import Language
 from sardonyx.conversion.back.refusal import refusal
 from sardonyx.model.opset import normal_domain
 from sardonyx.passes.optimize import Settings, optimize
-from sardonyx.passes.preparing.expand import expand
+from sardonyx.passes.preparing.expand import Expanded, Known, expand
 from sardonyx.passes.shapes import Shapes, infer_shapes
 
-__all__ = ["OPSET", "prepare_back"]
+__all__ = ["OPSET", "in_one_opset", "prepare_back"]
 
 OPSET = 23  # what entries of the tables are written for; newer ones only add types and inputs to these operators
+
+
+def in_one_opset(model: ir.Model, knows: Known) -> Expanded:
+    """A copy without functions and, where ONNX defines them by others, without operators that a table lacks."""
+    expanded = expand(model, infer_shapes(model), knows)
+    if expanded.model.opset_imports.get("", OPSET) < OPSET:
+        raised = optimize(expanded.model, Settings(0, opset=OPSET)).model
+        expanded = expand(raised, infer_shapes(raised), knows)
+    return expanded
 
 
 def prepare_back(model: ir.Model, language: Language) -> tuple[ir.Model, Shapes]:
@@ -22,10 +31,7 @@ def prepare_back(model: ir.Model, language: Language) -> tuple[ir.Model, Shapes]
     Raises:
         UnsupportedError: the table lacks an operator; the message names it and its place.
     """
-    expanded = expand(model, infer_shapes(model), language.knows)
-    if expanded.model.opset_imports.get("", OPSET) < OPSET:
-        raised = optimize(expanded.model, Settings(0, opset=OPSET)).model
-        expanded = expand(raised, infer_shapes(raised), language.knows)
+    expanded = in_one_opset(model, language.knows)
     missing = [
         node
         for node in expanded.model.graph.all_nodes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from sardonyx.conversion.coreml.layers import TABLE
@@ -19,6 +20,7 @@ from sardonyx.sizes import Size
 
 __all__ = ["NETWORKS", "check_network", "network_outputs", "probabilities_of", "write_network"]
 
+_INT32 = 131104  # of ArrayFeatureType.ArrayDataType
 NETWORKS = ("neuralNetwork", "neuralNetworkClassifier", "neuralNetworkRegressor")
 
 
@@ -59,8 +61,9 @@ def write_network(
     """
     network = getattr(model, model.WhichOneof("Type"))
     exact = bool(network.arrayInputShapeMapping)
+    floats = {name: _as_floats(graph, value) for name, value in given.items()}
     blobs = {
-        name: value if exact else _image(graph, value) for name, value in given.items()
+        name: value if exact else _image(graph, value) for name, value in floats.items()
     }  # by name, as layers say it
     for stored in network.layers:
         missing = [name for name in stored.input if name not in blobs]
@@ -76,10 +79,20 @@ def write_network(
     if missing:
         raise ConvertError(f"nothing writes the outputs {', '.join(missing)[:200]}.")
     ranks = {f.name: len(f.type.multiArrayType.shape) for f in model.description.output}
-    return [
+    results = [
         blobs[name] if exact else _declared(graph, blobs[name], ranks.get(name, 1))
         for name in outputs
     ]
+    whole = {f.name for f in model.description.output if f.type.multiArrayType.dataType == _INT32}
+    return [
+        graph.cast(value, np.int32) if name in whole else value
+        for name, value in zip(outputs, results, strict=True)
+    ]
+
+
+def _as_floats(graph: Graph, value: ir.Value) -> ir.Value:
+    """Layers compute with floats, whatever enters them."""
+    return value if graph.dtype(value).kind == "f" else graph.cast(value, np.float32)
 
 
 def _attributes(stored: Any) -> Mapping[str, Any]:

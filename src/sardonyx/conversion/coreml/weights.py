@@ -11,16 +11,24 @@ import onnx_ir as ir
 from sardonyx.conversion.stored.graph import Array
 from sardonyx.conversion.stored.layer import Layer
 
-__all__ = ["borders", "numbers", "parameter"]
+__all__ = ["border", "borders", "count_of", "floats", "numbers", "parameter"]
 
 
 def numbers(layer: Layer, name: str, shape: Sequence[int]) -> Array:
-    """Weights of a layer in the shape that they must have; float16 becomes float32.
+    """Weights of a layer in the shape that they must have.
 
     Raises:
         ConvertError: they are quantized, or of another size.
     """
-    stored = layer.get(name)
+    return floats(layer, layer.get(name), name, shape)
+
+
+def floats(layer: Layer, stored: Any, name: str, shape: Sequence[int]) -> Array:
+    """Stored weights in the shape that they must have; float16 becomes float32.
+
+    Raises:
+        ConvertError: they are quantized, or of another size.
+    """
     if stored is None or stored.HasField("quantization") or stored.rawValue or stored.int8RawValue:
         raise layer.refuse(f"its {name} are quantized, or missing.")
     if stored.float16Value:
@@ -32,6 +40,14 @@ def numbers(layer: Layer, name: str, shape: Sequence[int]) -> Array:
     return values.reshape(shape)
 
 
+def count_of(layer: Layer, name: str) -> int:
+    """How many numbers are stored."""
+    stored = layer.get(name)
+    if stored is None:
+        raise layer.refuse(f"its {name} are missing.")
+    return len(stored.float16Value) // 2 or len(stored.floatValue)
+
+
 def parameter(layer: Layer, name: str, shape: Sequence[int]) -> ir.Value:
     return layer.graph.parameter(f"{layer.name}.{name}", numbers(layer, name, shape))
 
@@ -41,10 +57,15 @@ def borders(layer: Layer) -> dict[str, Any]:
     same, valid = layer.get("same"), layer.get("valid")
     if same is not None:
         return {"auto_pad": "SAME_LOWER" if same.asymmetryMode else "SAME_UPPER"}
-    edges = [] if valid is None else list(valid.paddingAmounts.borderAmounts)
+    pairs = border(layer, None if valid is None else valid.paddingAmounts)
+    return {"pads": [*(begin for begin, _ in pairs), *(end for _, end in pairs)]}
+
+
+def border(layer: Layer, amounts: Any) -> list[tuple[int, int]]:
+    """BorderAmounts: before and after, of height and of width."""
+    edges = [] if amounts is None else list(amounts.borderAmounts)
     if not edges:
-        return {"pads": [0, 0, 0, 0]}
+        return [(0, 0), (0, 0)]
     if len(edges) != 2:
         raise layer.refuse(f"it has borders of {len(edges)} axes.")
-    begins = [int(edge.startEdgeSize) for edge in edges]
-    return {"pads": [*begins, *(int(edge.endEdgeSize) for edge in edges)]}
+    return [(int(edge.startEdgeSize), int(edge.endEdgeSize)) for edge in edges]

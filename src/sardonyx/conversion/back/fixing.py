@@ -1,0 +1,54 @@
+"""Dimensions of a model that get one size for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from sardonyx.errors import InputError
+from sardonyx.passes.preparing.expand import values_of
+from sardonyx.sizes import parse, substitute, symbols
+
+__all__ = ["fix_dims"]
+
+
+def fix_dims(model: ir.Model, dims: Mapping[str, int]) -> ir.Model:
+    """A copy whose open dimensions of these names have these sizes; one without a name is called `x.0`.
+
+    Raises:
+        InputError: no input has such a dimension, or the size is none.
+    """
+    if not dims:
+        return model
+    copy = model.clone()
+    known: set[str] = set()
+    for value in copy.graph.inputs:
+        for name in _dims(value).values():
+            known |= symbols(parse(name))
+    for name, size in dims.items():
+        if name not in known:
+            raise InputError(
+                f"no input has the dimension {name[:120]!r}.",
+                value=name,
+                hint=f"The dimensions are: {', '.join(sorted(known))}."
+                if known
+                else "All are fixed.",
+            )
+        if size < 1:
+            raise InputError(f"the dimension {name!r} cannot be {size}.", value=size, limit=1)
+    for value in (*values_of(copy.graph), *copy.graph.outputs):
+        for axis, name in _dims(value).items():
+            assert value.shape is not None
+            fixed = substitute(parse(name), dims)
+            value.shape[axis] = fixed if isinstance(fixed, int) else str(fixed)
+    return copy
+
+
+def _dims(value: ir.Value) -> dict[int, str]:
+    """The names of a value's open dimensions, by axis."""
+    return {
+        axis: dim.value or f"{value.name}.{axis}"
+        for axis, dim in enumerate(value.shape or ())
+        if isinstance(dim, ir.SymbolicDim) and (dim.value or value.producer() is None)
+    }
