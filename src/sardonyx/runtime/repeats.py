@@ -117,7 +117,7 @@ class _Calls:
         self._first = len(shapes)
         self._free: list[_Frame] = []  # list.pop and list.append are atomic
 
-    def run(self, arrays: list[Array]) -> list[Value]:
+    def run(self, arrays: list[Any]) -> list[Value]:
         """The outputs for these inputs; the list is the callee's from here on."""
         try:
             frame = self._free.pop()
