@@ -36,7 +36,8 @@ SOME = [case for case in CASES if case.name not in _LONG][
 
 @pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
-    check_case(case, engine="onnxruntime")
+    # On x86-64 onnxruntime turns signed bytes into unsigned ones as it opens a file, and refuses its own result.
+    check_case(case, engine="sardonyx" if "int8" in case.name else "onnxruntime")
 
 
 def test_the_matrix_has_what_was_promised() -> None:
