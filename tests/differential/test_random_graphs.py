@@ -24,6 +24,7 @@ import tests.differential.families.sums
 import tests.differential.families.windows  # noqa: F401
 from onnx import helper, numpy_helper
 from tests.differential.graphs import FAMILIES, Array, Graph, compose, draw
+from tests.differential.peer import EXACT_BYTES
 
 import sardonyx as sx
 from sardonyx.comparison.difference import differences
@@ -160,6 +161,8 @@ def check(graph: Graph) -> bool:
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_a_node_agrees_with_onnxruntime(family: str) -> None:
+    if family.startswith("quantized") and not EXACT_BYTES:
+        pytest.skip("onnxruntime saturates products of bytes on this CPU")
     compared = sum(check(draw(family, seed)) for seed in SEEDS)
     assert compared >= len(SEEDS) // 2, "too few draws that onnxruntime can run"
 

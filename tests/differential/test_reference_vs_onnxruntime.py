@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 from tests.differential.cases import arranging, codes, layers, learned, numbers, sampling, windows
 from tests.differential.cases.case import Case
+from tests.differential.peer import EXACT_BYTES, SATURATES_CASTS
 from tests.unit.backends.reference.models import node_model
 
 from sardonyx.backends.guard import Guard
@@ -34,9 +35,20 @@ def run_onnxruntime(model: bytes, feeds: dict[str, Any]) -> list[Any]:
     return list(session.run(None, feeds))
 
 
+def is_left_open(case: Case, inputs: list[Any]) -> bool:
+    """Whether onnxruntime's answer is this CPU's own."""
+    types = {value.dtype.name for value in inputs if value is not None}
+    if case.op == "Cast" and types <= {"float32", "float64"}:
+        whole = case.attributes["to"] in (6, 7, 12, 13)
+        return whole and not SATURATES_CASTS and not (np.abs(inputs[0]) < 2**31).all()
+    return case.op.startswith("QLinear") and types >= {"uint8", "int8"} and not EXACT_BYTES
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees_with_onnxruntime(case: Case) -> None:
     inputs = [None if value is None else np.asarray(value) for value in case.inputs]
+    if is_left_open(case, inputs):
+        pytest.skip("onnxruntime's answer is this CPU's own (docs/numerics.md)")
     model = node_model(
         case.op,
         case.version,
