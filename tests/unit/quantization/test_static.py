@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+from tests.differential.peer import EXACT_BYTES
 from tests.unit.quantization.models import (
     build,
     normal,
@@ -158,7 +159,7 @@ def test_a_bias_behind_a_product_is_of_the_same_steps() -> None:
     ours, peer, truth = run_everywhere(result.model, data[0])
     largest = np.abs(truth[0]).max()
     assert np.abs(ours[0] - truth[0]).max() <= largest * 1e-3
-    assert np.abs(peer[0] - truth[0]).max() <= largest * 1e-3
+    assert np.abs(peer[0] - truth[0]).max() <= largest * (1e-3 if EXACT_BYTES else 0.05)
 
 
 def test_tables_are_looked_up_as_bytes() -> None:
