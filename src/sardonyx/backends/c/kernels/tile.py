@@ -228,7 +228,8 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
         lines += [f"    {line}" for line in advance(lanes)]
         lines += ["}", "for (; k < end; k++) {"]
     else:
-        lines += ["#pragma clang loop unroll_count(4)", "for (; k < end; k++) {"]
+        lines += ["#if defined(__clang__)", "#pragma clang loop unroll_count(4)", "#endif"]
+        lines += ["for (; k < end; k++) {"]
     lines += [f"    {line}" for line in multiply(0, [(f"a{r}[k]", None) for r in range(rows)])]
     lines += [f"    {line}" for line in advance(1)]
     return [*lines, "}"]
