@@ -149,6 +149,11 @@ class Site:
             raise NotNative(f"the rank of output {output} is not known before it runs")
         return shape
 
+    def memory_order(self) -> tuple[int, ...]:
+        """The axes of the first output as they lie in memory, the outermost first."""
+        axes = tuple(range(len(self.out_shape())))
+        return (axes[0], *axes[2:], axes[1]) if self.channels_last else axes
+
     def dtype(self, index: int) -> Dtype:
         return loop_dtype(self.call.input(index).dtype)
 

@@ -120,12 +120,16 @@ def _concat(site: Site) -> None:
         for other, (size, expected) in enumerate(zip(site.shape(index), out, strict=True)):
             if other != axis:
                 require_equal(site, size, expected, f"the inputs' sizes of axis {other}")
+    order = site.memory_order()
+    place = order.index(axis)
     offset: Size = 0
     for index in range(count):
         shape = site.shape(index)
+        sizes = [shape[one] for one in order]
         # Rows of this axis are a loop of their own where they are long: more to share among threads.
-        cut = axis + 1 if at_least(product(shape[axis + 1 :]), LONG_RUN) else axis
-        with copy_loops(site.b, shape[:cut], shape[cut:]) as at:
+        cut = place + 1 if at_least(product(sizes[place + 1 :]), LONG_RUN) else place
+        with copy_loops(site.b, sizes[:cut], sizes[cut:]) as where_in_memory:
+            at = [where_in_memory[order.index(one)] for one in range(len(shape))]
             target = (*at[:axis], at[axis] + offset, *at[axis + 1 :])
             site.store(target, site.read(index, at))
         offset = offset + shape[axis]
