@@ -1,6 +1,7 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
+#include "denormals.h"
 
 struct env { sx_run *run; void *const *p; const int64_t *n; };
 
@@ -1659,8 +1660,9 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_9367909e079b0b2aca22(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_f8c8a960c8399bad80ef(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
+    SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

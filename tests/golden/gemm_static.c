@@ -1,6 +1,7 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
+#include "denormals.h"
 
 struct env { sx_run *run; void *const *p; const int64_t *n; };
 
@@ -301,8 +302,9 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_6c1bb197029a01f5fabb(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_44066d7256465e2fee45(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
+    SX_FLUSHED
     contract(run, &env, p[0], p[2], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

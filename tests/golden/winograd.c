@@ -1,6 +1,7 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
+#include "denormals.h"
 
 struct env { sx_run *run; void *const *p; const int64_t *n; };
 
@@ -609,8 +610,9 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_858b1dc45cc8c3c1c1bb(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_796cd319e97f96829365(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, p, n};
+    SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

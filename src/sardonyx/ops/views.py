@@ -10,7 +10,16 @@ from sardonyx.ops.broadcast import broadcast_shapes
 from sardonyx.ops.call import Call
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape, Values, objects
-from sardonyx.ops.lowerings.views import EXPAND, RELABEL, RESHAPE, SHAPE, SIZE, TILE, TRANSPOSE
+from sardonyx.ops.lowerings.views import (
+    EXPAND,
+    IDENTITY,
+    RELABEL,
+    RESHAPE,
+    SHAPE,
+    SIZE,
+    TILE,
+    TRANSPOSE,
+)
 from sardonyx.ops.plain import free, move_first
 from sardonyx.sizes import Expr, Size, at_least, exact_div, product
 
@@ -298,7 +307,7 @@ OPERATORS = (
     Operator("Flatten", "view", flatten, reshaped_values, free, RELABEL),
     Operator("Squeeze", "view", squeeze, reshaped_values, free, RELABEL),
     Operator("Unsqueeze", "view", unsqueeze, reshaped_values, free, RELABEL),
-    Operator("Identity", "view", identity, None, free, RELABEL),
+    Operator("Identity", "view", identity, None, free, IDENTITY),
     Operator("Shape", "opaque", shape_of, shape_values, free, SHAPE),
     Operator("Size", "opaque", size_of, size_values, free, SIZE),
     Operator("Transpose", "view", transpose, transpose_values, move_first, TRANSPOSE),

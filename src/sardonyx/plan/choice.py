@@ -11,6 +11,7 @@ A size that only a run knows is measured at what it is expected to be, as `128?`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from sardonyx.loops.nodes import Dtype
@@ -47,6 +48,10 @@ def choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choi
     Args:
         problem: None where a size is not known before the run, so that nothing could be measured.
     """
+    return replace(_choose(target, problem, variants), flushes=target.precision != "strict")
+
+
+def _choose(target: Target, problem: str | None, variants: Sequence[str]) -> Choice:
     favourite, names = variants[0], tuple(variants)
     by_rule = "by rule" + _falls_short(target, names)
     if len(variants) == 1:

@@ -157,6 +157,7 @@ class Choice:
         problem: what there was to compute, as one line of text; None where sizes are not known.
         variants: all that could compute it, the one that a rule would take first.
         measured: whether it is what this machine measured, or else what a rule says.
+        flushes: whether it may take float32 below 2^-126 for 0, where a processor is slow with them.
     """
 
     variant: str
@@ -164,6 +165,7 @@ class Choice:
     problem: str | None = None
     variants: tuple[str, ...] = ()
     measured: bool = False
+    flushes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ class Run(ctypes.Structure):
         ("error", ctypes.c_int32),
         ("step", ctypes.c_int32),
         ("reason", ctypes.c_int32),
-        ("mode", ctypes.c_uint32),
         ("a", ctypes.c_int64),
         ("b", ctypes.c_int64),
     )

@@ -47,8 +47,6 @@ class Pool:
         parallel_address: for `sx_run.parallel`.
         look_address: for `sx_run.look`.
         allocate_address: for `sx_run.allocate`; `release` gives back what it handed out.
-        enter_address: void (sx_run *): from here on, the calling thread flushes denormals to zero.
-        leave_address: void (sx_run *): the calling thread's floating-point mode is again what it was.
     """
 
     def __init__(self, library: Path, threads: int, *, crowded: bool = False) -> None:
@@ -74,8 +72,6 @@ class Pool:
         self.parallel_address = _address(functions.sx_parallel)
         self.look_address = _address(functions.sx_look)
         self.allocate_address = _address(functions.sx_allocate)
-        self.enter_address = _address(functions.sx_enter)
-        self.leave_address = _address(functions.sx_leave)
         self._release = functions.sx_release
         self._release.argtypes = (ctypes.c_void_p,)
         self._release.restype = None

@@ -114,7 +114,6 @@ def test_pool_has_no_races(sanitized: Path, scenario: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-Enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 SQUARES = """
@@ -235,15 +234,6 @@ def test_release_frees_late_buffers_and_can_be_called_again(pool: Pool) -> None:
     for _ in range(2):
         pool.release(ctypes.addressof(run))
         assert run.memory is None
-
-
-def test_enter_flushes_denormals_until_leave(pool: Pool) -> None:
-    run = run_on(pool)
-    small = 2.0**-1022
-    Enter(pool.enter_address)(ctypes.addressof(run))
-    inside = small * 0.5
-    Enter(pool.leave_address)(ctypes.addressof(run))
-    assert (inside, small * 0.5) == (0.0, 2.0**-1023)
 
 
 def test_one_pool_a_process(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "DEPTH_TO_SPACE",
     "DROPOUT",
     "EXPAND",
+    "IDENTITY",
     "RELABEL",
     "RESHAPE",
     "SHAPE",
@@ -48,6 +49,10 @@ def _check_reshape(site: Site) -> None:
         if copies and axis < len(shape):
             found = where(apply("eq", target, 0), b.size(shape[axis]), found)
         require_size(site, b.let(found), size, f"axis {axis} of the shape")
+
+
+def _identity(site: Site, position: Position) -> Expr:
+    return site.read(0, position)
 
 
 def _dropout(site: Site, position: Position) -> Expr:
@@ -165,6 +170,8 @@ def _size(site: Site, position: Position) -> Expr:
     return site.b.size(product(site.shape(0)))
 
 
+# Not a Relabel: what lies channels last stays so.
+IDENTITY = Element(_identity, weight=0, pointwise=True, narrow=True)
 RELABEL = Relabel(_check_count)
 RESHAPE = Relabel(_check_reshape)
 DROPOUT = Element(_dropout, weight=0, pointwise=True)

@@ -413,17 +413,39 @@ static void halve(void *arg, int64_t begin, int64_t end) {
     halves[begin] = tiny * 0.25f;
 }
 
+#if defined(__aarch64__)
+static uint64_t flush(void) {
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" ::"r"(mode | 1u << 24) : "memory");
+    return mode;
+}
+
+static void keep(uint64_t mode) {
+    __asm__ volatile("msr fpcr, %0" ::"r"(mode) : "memory");
+}
+#else
+static uint64_t flush(void) {
+    const uint32_t mode = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(mode | 0x8040u);
+    return mode;
+}
+
+static void keep(uint64_t mode) {
+    __builtin_ia32_ldmxcsr((uint32_t)mode);
+}
+#endif
+
 static void modes(void) {
     sx_pool *pool = sx_pool_create(threads, SPIN);
     float halves[64];
     for (int i = 0; i < rounds; i++) {
         sx_run run = a_run(pool);
-        if (i % 2)
-            sx_enter(&run);
+        const uint64_t mode = i % 2 ? flush() : 0;
         arrivals = 0;
         run.parallel(&run, threads, 1, halve, halves);
         if (i % 2)
-            sx_leave(&run);
+            keep(mode);
         for (int j = 0; j < threads; j++)
             CHECK((halves[j] == 0) == i % 2);
         CHECK(tiny * 0.25f != 0);

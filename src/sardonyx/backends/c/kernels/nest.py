@@ -14,11 +14,11 @@ a height known beforehand needs two of the micro-kernels at most.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import lcm
+from dataclasses import dataclass, replace
+from math import lcm, prod
 
-from sardonyx.backends.c.kernels.elements import C_TYPE
-from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
+from sardonyx.backends.c.kernels.tile import LINE, TileFamily, lines_soon, tile_call, tile_functions
 
 Extent = int | str
 """A size: a number, or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
@@ -130,9 +130,22 @@ def row_counts(height: Extent, most: int) -> list[int]:
     return sorted({height // tiles, -(-height // tiles)} - {0}) or [1]
 
 
+def _asks_ahead(nest: Nest) -> bool:
+    """Whether B has more than a block, as far as is known: then the next one is asked for while this one is used."""
+    sizes = (nest.depth, nest.width)
+    if not all(isinstance(size, int) for size in sizes):
+        return True
+    return nest.segments * prod(size for size in sizes if isinstance(size, int)) > _BLOCK
+
+
 def nest_functions(nest: Nest) -> str:
     """C text: the micro-kernels, `<name>_blocks` (the body of the parallel loop) and its job."""
-    family, blocks = nest.family, choose_blocks(nest)
+    blocks = choose_blocks(nest)
+    tiles = (
+        blocks.tiles if isinstance(nest.height, str) else -(-nest.height // nest.family.tile.rows)
+    )
+    lines, turns = lines_soon(nest.family, tiles) if _asks_ahead(nest) else (0, 1)
+    family = replace(nest.family, soon=lines)
     name, tile, value = family.name, family.tile, C_TYPE[family.dtype]
     counts = row_counts(nest.height, tile.rows)
     pitch = blocks.panels * tile.columns
@@ -144,11 +157,13 @@ def nest_functions(nest: Nest) -> str:
     run = f"1, {segments} * {kc}" if nest.merged else f"{segments}, {kc}"
     fresh = "s0 == 0 && k0 == 0" if blocks.in_parts else "1"
     start = f", {family.start} + {nest.column_of}" if family.start else ""
+    far = "" if not lines else _distance(family, turns)
+    soon = ", soon" if lines else ""
     call = tile_call(
         family,
         counts,
         "taken",
-        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}{start}",
+        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}{start}{soon}",
     )
     return f"""\
 {SUPPORT}
@@ -192,7 +207,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     {value} *sums = {place};
-{indented(nest.fill, 20)}{indented(call, 20)}                    if (last)
+{indented(far, 20)}{indented(nest.fill, 20)}{indented(call, 20)}                    if (last)
                         for (int64_t r = 0; r < taken; r++)
                             {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
                 }}
@@ -200,6 +215,19 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
         }}
     }}
 }}
+"""
+
+
+def _distance(family: TileFamily, turns: int) -> str:
+    """C text: `soon`, how far behind a panel's block the thread's next one lies; each tile asks for other lines of it.
+
+    The next block of K, or of the columns after the last one: a thread takes one task after the other.
+    """
+    columns, step = family.tile.columns, family.soon * LINE // BYTES[family.b]
+    return f"""\
+const int64_t back = (s0 * depth + k0) * {columns};
+const int64_t onward = row_block + 1 < job->row_blocks ? 0 : (last_panel - first_panel) * stride;
+const int64_t soon = (last ? onward - back : segments * kc * {columns}) + (tile - first_tile) % {turns} * {step};
 """
 
 

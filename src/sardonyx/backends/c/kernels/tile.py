@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sardonyx.backends.c.kernels.elements import C_TYPE, sum_type, vector_reader
+from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, vector_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 
 # Products summed in one go. A quarter of 768 costs a hundredth of the time, and leaves a smaller error than peers have,
@@ -31,6 +31,10 @@ PIECE = 192
 # Steps of k by which a panel is asked for ahead of its use: these processors wait for the second-level cache otherwise,
 # a fifth of the time.
 _AHEAD = {"avx2": 8, "avx512": 8}
+
+# Steps of k in one go, where A is broadcast, and bytes of a line of the cache.
+_STEPS = 4
+LINE = 64
 
 # Sums kept in registers from piece to piece would push others out: compilers try to.
 _IN_MEMORY = '__asm__ volatile("" : : : "memory");'
@@ -45,6 +49,8 @@ class TileFamily:
         apart: segments of a piece; 0 for all of them.
         run: values of a piece in a single segment; 0 for all of it.
         start: C text of a pointer at what sums of integers begin with, column by column; "" for zeros.
+        soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
+            are told how far off it is, in elements.
     """
 
     name: str
@@ -54,6 +60,7 @@ class TileFamily:
     apart: int = 0
     run: int = 0
     start: str = ""
+    soon: int = 0
 
     @property
     def integer(self) -> bool:
@@ -81,6 +88,18 @@ class TileFamily:
         return 2 if self.vectors <= 2 and rows < 4 and fits else 1
 
 
+def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
+    """Lines of the next block for every `_STEPS` steps, so that `tiles` tiles ask for all of it; and how many tiles take turns.
+
+    A block that comes from memory would hold up the first tile that reads it. (0, 1) where the processor looks ahead itself.
+    """
+    if family.isa.name not in _AHEAD:
+        return 0, 1
+    lines = max(1, _STEPS * family.tile.columns * BYTES[family.b] // LINE)
+    each = min(_STEPS, lines, max(1, -(-lines // max(1, tiles))))
+    return each, max(1, lines // each)
+
+
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
     """C text: types, readers, and a function for every number of rows asked for."""
     parts = ['#include "dot.h"'] if family.integer else []
@@ -104,6 +123,7 @@ def tile_call(family: TileFamily, row_counts: Iterable[int], rows: str, argument
 def _rows_function(family: TileFamily, rows: int) -> str:
     name, value = family.name, C_TYPE[family.dtype]
     started = f", const {value} *start" if family.start else ""
+    started += ", int64_t soon" if family.soon else ""
     several = family.panels_at_once(rows)
     loops = [_panels(family, rows, several)] if several > 1 else []
     loops.append(_panels(family, rows, 1))
@@ -228,8 +248,17 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
         lines += [f"    {line}" for line in advance(lanes)]
         lines += ["}", "for (; k < end; k++) {"]
     else:
-        lines += ["#if defined(__clang__)", "#pragma clang loop unroll_count(4)", "#endif"]
-        lines += ["for (; k < end; k++) {"]
+        lines += [f"for (; k + {_STEPS} <= end; k += {_STEPS}) {{"]
+        for k in range(_STEPS):
+            values = [(f"a{r}[k + {k}]", None) for r in range(rows)]
+            lines += [f"    {line}" for line in multiply(k, values)]
+            if k < family.soon:
+                offset = k * LINE // BYTES[family.b]
+                lines += [
+                    f"    __builtin_prefetch(b{p} + soon + {offset}, 0, 2);" for p in range(panels)
+                ]
+        lines += [f"    {line}" for line in advance(_STEPS)]
+        lines += ["}", "for (; k < end; k++) {"]
     lines += [f"    {line}" for line in multiply(0, [(f"a{r}[k]", None) for r in range(rows)])]
     lines += [f"    {line}" for line in advance(1)]
     return [*lines, "}"]

@@ -43,7 +43,6 @@ struct sx_run {
     int32_t error;      /* the first error, SX_OK if none */
     int32_t step;       /* which step of the plan failed, or comes next */
     int32_t reason;     /* which check of that step */
-    uint32_t mode;      /* of the host: the caller's floating-point mode, between sx_enter and sx_leave */
     int64_t a, b;       /* the value and the limit, where there are any */
 };
 

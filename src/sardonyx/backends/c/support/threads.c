@@ -90,8 +90,6 @@ struct sx_pool {
 /* ---- the floating-point mode ---- */
 
 #if defined(__aarch64__)
-#define FLUSH (1u << 24) /* FPCR.FZ */
-
 static uint32_t get_mode(void) {
     uint64_t mode;
     __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -102,8 +100,6 @@ static void set_mode(uint32_t mode) {
     __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)mode) : "memory");
 }
 #elif defined(__x86_64__) || defined(__SSE__)
-#define FLUSH 0x8040u /* MXCSR: flush to zero, denormals are zero */
-
 static uint32_t get_mode(void) {
     return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of exceptions that happened */
 }
@@ -112,8 +108,6 @@ static void set_mode(uint32_t mode) {
     __builtin_ia32_ldmxcsr(mode);
 }
 #else
-#define FLUSH 0u
-
 static uint32_t get_mode(void) {
     return 0;
 }
@@ -122,15 +116,6 @@ static void set_mode(uint32_t mode) {
     (void)mode;
 }
 #endif
-
-void sx_enter(sx_run *run) {
-    run->mode = get_mode();
-    set_mode(run->mode | FLUSH);
-}
-
-void sx_leave(sx_run *run) {
-    set_mode(run->mode);
-}
 
 /* ---- tile registers ---- */
 

@@ -1,8 +1,9 @@
-/* What the process offers to a run: threads, memory for late buffers, the floating-point mode.
+/* What the process offers to a run: threads and memory for late buffers. Workers compute in the floating-point mode that
+ * their caller is in, so an answer does not depend on which thread computed it.
  *
  *     sx_pool *pool = sx_pool_create(threads, spin);
  *     sx_run run = {.parallel = sx_parallel, .allocate = sx_allocate, .pool = pool, .threads = threads, ...};
- *     sx_enter(&run);  ... kernels ...  sx_leave(&run);
+ *     ... kernels ...
  *     sx_release(&run);
  */
 #ifndef SX_THREADS_H
@@ -42,10 +43,5 @@ SX_EXPORT void *sx_allocate(sx_run *run, int64_t bytes);
 
 /* Gives back all that sx_allocate handed out to this run. */
 SX_EXPORT void sx_release(sx_run *run);
-
-/* Between the two, this thread flushes denormals to zero. Workers compute in the mode that their
- * caller is in, so an answer does not depend on which thread computed it. */
-SX_EXPORT void sx_enter(sx_run *run);
-SX_EXPORT void sx_leave(sx_run *run);
 
 #endif
