@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from tests.ops.channels_last import agree_channels_last
 from tests.ops.harness import (
     Case,
     agree,
@@ -85,6 +86,12 @@ def test_concat_of_long_rows_and_of_nothing() -> None:
     rows = RNG.standard_normal((2, 3, 9, 8)).astype(np.float32)
     agree(Case("Concat", [rows, rows[:, :1], rows[:, :0]], {"axis": 1}))
     agree(Case("Concat", [BYTES.ravel(), BYTES.ravel()[:7]], {"axis": 0}))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_concat_with_channels_last(axis: int) -> None:
+    rows = RNG.standard_normal((2, 3, 9, 8)).astype(np.float32)
+    agree_channels_last(Case("Concat", [rows, rows + 1], {"axis": axis}))
 
 
 def test_concat_checks_sizes_that_only_a_run_knows() -> None:

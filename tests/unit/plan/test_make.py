@@ -135,6 +135,17 @@ def test_equal_layers_share_a_kernel() -> None:
     assert (len(plan.steps), len(plan.kernels)) == (2, 1)
 
 
+def test_joins_and_other_names_stay_channels_last() -> None:
+    plan = plan_of("""g (float[n, 3, h, w] x) => (float[n, 32, h, w] y)
+        <float[16, 3, 3, 3] u, float[16, 16, 3, 3] v, float[32, 32, 1, 1] z> {
+        a = Conv <pads = [1, 1, 1, 1]> (x, u)  b = Conv <pads = [1, 1, 1, 1]> (a, v)
+        i = Identity (b)  j = Concat <axis = 1> (i, a)  k = Identity (j)  y = Conv (k, z)
+    }""")
+    between = [tensor for tensor in plan.tensors if tensor.name in ("a", "b", "i", "j", "k")]
+    assert {tensor.order for tensor in between} == {(0, 2, 3, 1)}
+    assert len(plan.steps) == 5  # x is turned, and then each of the others is one
+
+
 def test_a_node_without_native_code_says_why() -> None:
     plan = plan_of("g (float[n] x) => (string[n] y) { a = Neg (x)  y = Cast <to = 8> (a) }")
     neg, cast = plan.nodes
