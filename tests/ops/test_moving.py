@@ -94,6 +94,21 @@ def test_concat_with_channels_last(axis: int) -> None:
     agree_channels_last(Case("Concat", [rows, rows + 1], {"axis": axis}))
 
 
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize("pads", [(0, 0, 1, 2, 0, 0, 3, 1), (0, 1, 0, 0, 0, 2, 0, 0)])
+def test_pad_with_channels_last(mode: str, pads: tuple[int, ...]) -> None:
+    rows = RNG.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    agree_channels_last(known("Pad", [rows, ints(*pads)], {"mode": mode}))
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_depth_and_space_with_channels_last(mode: str) -> None:
+    deep = RNG.standard_normal((2, 12, 3, 5)).astype(np.float32)
+    agree_channels_last(Case("DepthToSpace", [deep], {"blocksize": 2, "mode": mode}))
+    wide = RNG.standard_normal((2, 3, 4, 6)).astype(np.float32)
+    agree_channels_last(Case("SpaceToDepth", [wide], {"blocksize": 2}))
+
+
 def test_concat_checks_sizes_that_only_a_run_knows() -> None:
     fails(Case("Concat", [X, X[:2]], {"axis": 1}, symbolic=True))
 

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 from tests.ops.harness import (
     Case,
     agree,
@@ -299,3 +299,31 @@ def test_running_types(dtype: str) -> None:
 
 def test_running_over_nothing() -> None:
     agree(Case("CumSum", [np.zeros((3, 0), np.float32), np.array(1)], constants=AXES))
+
+
+@pytest.mark.parametrize("along", [(2, 3), (1,), (2,), (1, 2, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("sizes", [[2, 6, 5, 7], ["n", 6, "h", "w"]])
+def test_what_a_convolution_wrote(along: tuple[int, ...], sizes: list[int | str]) -> None:
+    """It lies channels last, and is read so."""
+    x = RNG.standard_normal((2, 6, 5, 7)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Neg", ["c"], ["d"]),
+        helper.make_node("ReduceMean", ["d", "axes"], ["mean"], keepdims=0),
+        helper.make_node("ArgMax", ["d"], ["top"], axis=along[-1]),
+        helper.make_node("CumSum", ["d", "first"], ["sums"]),
+    ]
+    constants = {"w": np.eye(6, dtype=np.float32)[:, :, None, None], "axes": np.array(along)}
+    constants["first"] = np.array(along[0])
+    graph = helper.make_graph(
+        nodes,
+        "read",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)],
+        [helper.make_empty_tensor_value_info(name) for name in ("mean", "top", "sums")],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    mean, top, sums = sx.Session(model).run(None, {"x": x})
+    np.testing.assert_allclose(mean, -x.mean(along), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(top, (-x).argmax(along[-1], keepdims=True))
+    np.testing.assert_allclose(sums, -x.cumsum(along[0]), rtol=1e-5, atol=1e-5)

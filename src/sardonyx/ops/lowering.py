@@ -121,6 +121,7 @@ class Site:
         output: int = 0,
         table: Callable[[npt.NDArray[Any]], str] | None = None,
         kept: Callable[[Dtype, Size], str] | None = None,
+        input_order: Callable[[int], tuple[int, ...]] | None = None,
     ) -> None:
         self.call = call
         self.outputs = outputs
@@ -133,6 +134,7 @@ class Site:
         self.output = output
         self._table = table
         self._kept = kept
+        self._input_order = input_order
 
     # Shapes and types
 
@@ -148,6 +150,12 @@ class Site:
         if shape is None:
             raise NotNative(f"the rank of output {output} is not known before it runs")
         return shape
+
+    def input_order(self, index: int) -> tuple[int, ...]:
+        """The axes of an input as it lies in memory, or what it is computed of, the outermost first."""
+        if self._input_order is None:
+            return tuple(range(len(self.shape(index))))
+        return self._input_order(index)
 
     def memory_order(self) -> tuple[int, ...]:
         """The axes of the first output as they lie in memory, the outermost first."""

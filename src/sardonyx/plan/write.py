@@ -246,7 +246,26 @@ class Writer:
             scratch=self.scratch,
             channels_last=last,
             kept=self.kept(group.root.node, kept),
+            input_order=lambda index: self._order_read(group.root.node.inputs[index]),
         )
+
+    def _order_read(self, value: ir.Value | None) -> Order:
+        """How a value lies; where it is written into its reader, how one of its rank lies that it is computed of."""
+        assert value is not None
+        shape = self.graph.shape(value)
+        while not self.is_stored(value):
+            work = self.graph.producer[value]
+            alike = [
+                one
+                for one in work.node.inputs
+                if one is not None and len(self.graph.facts(one).shape or ()) == len(shape)
+            ]
+            if not isinstance(work.lowering, Element) or work.node.op_type == "Transpose":
+                alike = []
+            if not alike:
+                return tuple(range(len(shape)))
+            value = max(alike, key=self.orders.__contains__)
+        return self.order(value)
 
     def done(self, kernel: KernelSource | None = None) -> Written:
         """The kernel that was written, or one of the backend that was made around it."""

@@ -19,10 +19,10 @@ from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, LoopKind, Var, const
 from sardonyx.loops.operations import INTEGERS
-from sardonyx.ops.lowering import Position, Site
+from sardonyx.ops.lowering import Position
 from sardonyx.sizes import Size, ceil_div, min_of, product
 
-__all__ = ["Cell", "Folding", "memory_order"]
+__all__ = ["Cell", "Folding"]
 
 ROW_PIECE = 1024  # terms of a row that are summed at a time, in many lanes; more lose more
 COLUMN_PIECE = 128  # and of a column, in one
@@ -238,10 +238,3 @@ def _block_of(columns: Size) -> int:
             if columns % block == 0:
                 return block
     return BLOCK
-
-
-def memory_order(site: Site, rank: int) -> tuple[int, ...]:
-    """The axes of the first output, outermost first, as they lie in memory."""
-    if site.channels_last and rank > 2:
-        return (0, *range(2, rank), 1)
-    return tuple(range(rank))

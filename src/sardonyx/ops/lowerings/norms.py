@@ -26,7 +26,7 @@ from sardonyx.ops.lowering import (
     computed,
     loop_dtype,
 )
-from sardonyx.ops.lowerings.folding import Cell, Folding, memory_order
+from sardonyx.ops.lowerings.folding import Cell, Folding
 from sardonyx.sizes import Size, ceil_div, exact_div, max_of, min_of, product
 
 __all__ = [
@@ -209,7 +209,7 @@ def _rms_norm(site: Site) -> None:
 
 def _instance_norm(site: Site) -> None:
     shape, dtype = site.shape(0), _computed_dtype(site)
-    folding = Folding(site.b, shape, range(2, len(shape)), memory_order(site, len(shape)))
+    folding = Folding(site.b, shape, range(2, len(shape)), site.memory_order())
     _check_channels(site, shape[1], 1, 2)
 
     def read(at: Position) -> Expr:
@@ -268,7 +268,7 @@ def _group_norm(site: Site) -> None:
 def _mean_variance_norm(site: Site) -> None:
     shape, dtype = site.shape(0), _computed_dtype(site)
     axes = site.call.axes(site.call.ints_attr("axes") or (0, 2, 3), len(shape))
-    folding = Folding(site.b, shape, axes, memory_order(site, len(shape)))
+    folding = Folding(site.b, shape, axes, site.memory_order())
 
     def read(at: Position) -> Expr:
         return site.operand(0, at)
@@ -287,7 +287,7 @@ def _lp_norm(site: Site) -> None:
         site.refuse(f"p is {order}, not 1 or 2")
     axis = site.call.axis(site.call.int_attr("axis", -1), len(shape))
     dtype = _computed_dtype(site)
-    folding = Folding(site.b, shape, (axis,), memory_order(site, len(shape)))
+    folding = Folding(site.b, shape, (axis,), site.memory_order())
 
     def power(at: Position) -> Expr:
         value = site.operand(0, at)

@@ -75,7 +75,8 @@ def _read_widths(site: Site) -> dict[int, tuple[Size, Size]]:
 
 
 def _pad(site: Site) -> None:
-    margins = _margins(site)
+    found = _margins(site)
+    margins = [found[axis] for axis in site.memory_order()]
     mode = site.call.str_attr("mode", "constant")
     if mode == "constant":
         _Constant(site, margins).write()
@@ -86,10 +87,15 @@ def _pad(site: Site) -> None:
 
 
 class _Rows(ABC):
-    """Axes from `cut` on form the rows; they are one axis with margins, or several without."""
+    """Axes from `cut` on form the rows; they are one axis with margins, or several without.
+
+    Axes and positions are in the order of memory here.
+    """
 
     def __init__(self, site: Site, margins: Sequence[Margin]) -> None:
         self.site, self.b = site, site.b
+        order = site.memory_order()
+        self._places = [order.index(axis) for axis in range(len(order))]
         cut = len(margins)
         while cut and not margins[cut - 1].moved:
             cut -= 1
@@ -109,13 +115,19 @@ class _Rows(ABC):
     @abstractmethod
     def write_row(self, at: Position) -> None: ...
 
+    def read(self, at: Position) -> Expr:
+        return self.site.read(0, tuple(at[place] for place in self._places))
+
+    def store(self, at: Position, element: Expr) -> None:
+        self.site.store(tuple(at[place] for place in self._places), element)
+
     def copy(self, at: Position, source: Position) -> None:
         """The part of a row that the input has."""
         row = self.row
         with self.b.loop(row.kept, "vector") as j:
             here = unflatten(row.lead + j, self.sizes, self.b.ranges)
             there = unflatten(row.first + j, self.sizes, self.b.ranges)
-            self.site.store((*at, *here), self.site.read(0, (*source, *there)))
+            self.store((*at, *here), self.read((*source, *there)))
 
 
 class _Constant(_Rows):
@@ -152,7 +164,7 @@ class _Constant(_Rows):
             return
         with self.b.loop(count, "vector") as j:
             here = unflatten(start + j, self.sizes, self.b.ranges)
-            self.site.store((*at, *here), self.fill)
+            self.store((*at, *here), self.fill)
 
 
 def _fill(site: Site) -> Expr:
@@ -190,7 +202,7 @@ class _Repeating(_Rows):
             return
         with self.b.loop(count) as j:
             there = self._mapped(start + j, self.row)
-            self.site.store((*at, start + j), self.site.read(0, (*source, there)))
+            self.store((*at, start + j), self.read((*source, there)))
 
     def _mapped(self, place: Size, margin: Margin) -> Size:
         b = self.b

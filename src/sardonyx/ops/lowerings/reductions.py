@@ -126,10 +126,11 @@ def _folding(site: Site) -> tuple[Folding, Callable[[Position], Position]]:
     if axes is None:
         late = LateFolding(site)
         return late, lambda position: late.result
+    folding = Folding(site.b, shape, axes, site.input_order(0))
     if site.call.int_attr("keepdims", 1):
-        return Folding(site.b, shape, axes), lambda position: position
+        return folding, lambda position: position
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    return Folding(site.b, shape, axes), lambda position: tuple(position[axis] for axis in kept)
+    return folding, lambda position: tuple(position[axis] for axis in kept)
 
 
 def _reduce(rule: Fold) -> Nest:
@@ -228,7 +229,7 @@ def _arg(find_largest: bool) -> Nest:
         axis = site.call.axis(site.call.int_attr("axis"), len(shape))
         keep = bool(site.call.int_attr("keepdims", 1))
         _refuse_empty(site, shape[axis], "an axis of size {value} has no extreme element")
-        folding = Folding(site.b, shape, (axis,))
+        folding = Folding(site.b, shape, (axis,), site.input_order(0))
         with folding.sets(work=2):
             last = bool(site.call.int_attr("select_last_index"))
             index = extreme_index(site, folding, find_largest=find_largest, last=last)
@@ -262,7 +263,7 @@ def _running(neutral: int, join: Callable[[Expr, Expr], Expr]) -> Nest:
         shape = site.shape(0)
         reverse = bool(site.call.int_attr("reverse"))
         exclusive = bool(site.call.int_attr("exclusive"))
-        folding = Folding(site.b, shape, (axis,))
+        folding = Folding(site.b, shape, (axis,), site.input_order(0))
 
         def step(total: Expr, position: Position) -> Expr:
             at = list(position)

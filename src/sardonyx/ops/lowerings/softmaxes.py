@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sardonyx.loops.build import cast, where
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.ops.lowering import Nest, Position, Site
-from sardonyx.ops.lowerings.folding import Cell, Folding, memory_order
+from sardonyx.ops.lowerings.folding import Cell, Folding
 from sardonyx.ops.lowerings.reductions import extreme_index, largest
 from sardonyx.sizes import at_least
 
@@ -27,7 +27,7 @@ EXP_WORK = 16
 def _folding(site: Site) -> Folding:
     shape, call = site.shape(0), site.call
     rank = len(shape)
-    order = memory_order(site, rank)
+    order = site.memory_order()
     if call.version < 13:
         axis = call.int_attr("axis", 1)
         return Folding(site.b, shape, range(axis + rank if axis < 0 else axis, rank), order)

@@ -130,15 +130,24 @@ def _depth_to_space(site: Site) -> None:
     depth = site.out_shape()[1]
     require_equal(site, depth * block * block, channels, "channels and the blocks' elements")
     columns_first = site.call.str_attr("mode", "DCR") == "CRD"
+
+    def move(n: Size, c: Size, y: Size, dy: Size, x: Size, dx: Size) -> None:
+        inside = dy * block + dx
+        channel = c * block * block + inside if columns_first else inside * depth + c
+        site.store((n, c, y * block + dy, x * block + dx), site.read(0, (n, channel, y, x)))
+
+    if site.channels_last:
+        extents = (batch, height, block, width, block)
+        with b.parallel(extents, depth * 4) as (n, y, dy, x, dx), b.loop(depth, "vector") as c:
+            move(n, c, y, dy, x, dx)
+        return
     kind = "unroll" if block <= MAX_UNROLLED else "serial"
     with (
         b.parallel((batch, depth, height, block), width * block * 4) as (n, c, y, dy),
         b.loop(width, "vector") as x,
         b.loop(block, kind) as dx,  # type: ignore[arg-type]
     ):
-        inside = dy * block + dx
-        channel = c * block * block + inside if columns_first else inside * depth + c
-        site.store((n, c, y * block + dy, x * block + dx), site.read(0, (n, channel, y, x)))
+        move(n, c, y, dy, x, dx)
 
 
 def _space_to_depth(site: Site) -> None:
@@ -148,12 +157,24 @@ def _space_to_depth(site: Site) -> None:
     require_equal(site, height * block, rows, "rows and the blocks' rows")
     require_equal(site, width * block, columns, "columns and the blocks' columns")
     columns_first = site.call.str_attr("mode", "DCR") == "CRD"
-    extents = (batch, block, block, channels, height)
-    with b.parallel(extents, width * 4) as (n, dy, dx, c, y), b.loop(width, "vector") as x:
+
+    def move(n: Size, c: Size, y: Size, dy: Size, x: Size, dx: Size) -> None:
         inside = dy * block + dx
         channel = c * block * block + inside if columns_first else inside * channels + c
         source = (n, c, y * block + dy, x * block + dx)
         site.store((n, channel, y, x), site.read(0, source))
+
+    if site.channels_last:
+        extents = (batch, height, width, block, block)
+        with (
+            b.parallel(extents, channels * 4) as (n, y, x, dy, dx),
+            b.loop(channels, "vector") as c,
+        ):
+            move(n, c, y, dy, x, dx)
+        return
+    extents = (batch, block, block, channels, height)
+    with b.parallel(extents, width * 4) as (n, dy, dx, c, y), b.loop(width, "vector") as x:
+        move(n, c, y, dy, x, dx)
 
 
 # Sizes as data
