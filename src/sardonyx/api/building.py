@@ -10,7 +10,8 @@ from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source
 
 if TYPE_CHECKING:
-    from sardonyx.deploy.build import Built, WeightsPlace
+    from sardonyx.deploy.build import Built
+    from sardonyx.deploy.request import WeightsPlace
     from sardonyx.runtime.chosen import Precision
 
 __all__ = ["build"]
@@ -57,7 +58,8 @@ def build(
     """
     from pathlib import Path
 
-    from sardonyx.deploy.build import Request, build_artifact
+    from sardonyx.deploy.build import build_artifact
+    from sardonyx.deploy.request import Request
 
     key = None if sign is None else Path(sign)
     request = Request(
