@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sardonyx.errors import InputError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.model.load import Source, load
 
@@ -68,17 +67,11 @@ def plan_text(
     from sardonyx.runtime.chosen import Choosing
     from sardonyx.runtime.compiled import plan_native
     from sardonyx.runtime.machine import usable_cores
+    from sardonyx.sizes import check_given
 
     model = load(source, limits=limits)
     shapes = infer_shapes(model, limits=limits)
-    known = sorted({*shapes.input_symbols, *shapes.data_symbols})
-    for name in dims or ():
-        if name not in known:
-            raise InputError(
-                f"the model has no dimension {name[:120]!r}.",
-                value=name,
-                hint=f"It has: {', '.join(known)}." if known else "All of it is static.",
-            )
+    check_given(dims or {}, shapes.input_symbols | shapes.data_symbols)
     planned = prepare(model, shapes)
     choosing = Choosing(usable_cores(), dims or {}, precision=precision)
     plan = plan_native(planned.model, planned.shapes, choosing, border=planned.border).plan
