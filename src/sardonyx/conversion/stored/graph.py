@@ -243,3 +243,16 @@ class Graph:
             return value
         made: ir.Value = self.op("Flatten", value, axis=1)
         return made
+
+    def enlarge(self, value: ir.Value, factors: Sequence[float]) -> ir.Value:
+        """As many times as long along each axis; an element is the one that its place, divided and rounded down, has."""
+        made: ir.Value = self.op(
+            "Resize",
+            value,
+            None,
+            self.constant(factors),
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
+        return made
