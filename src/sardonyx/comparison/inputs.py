@@ -24,7 +24,7 @@ from sardonyx.errors import (
 )
 from sardonyx.runtime.declared_ports import port_of
 from sardonyx.runtime.ports import Port
-from sardonyx.sizes import evaluate, parse, symbols
+from sardonyx.sizes import check_given, evaluate, parse, symbols
 
 __all__ = ["blame_sizes", "describe_feeds", "example_inputs", "input_ports"]
 
@@ -122,16 +122,7 @@ def _sizes(ports: list[Port], dims: dict[str, int]) -> dict[str, int]:
                 other = pictured[axis] if pictured else _ANY_NAME
                 for name in symbols(parse(dim)):
                     defaults.setdefault(name, _default(name, other))
-    for name, size in dims.items():
-        if name not in defaults:
-            known = ", ".join(sorted(defaults))
-            raise InputError(
-                f"no input has the dimension {name[:120]!r}.",
-                value=name,
-                hint=f"The dimensions are: {known}." if known else "All are fixed.",
-            )
-        if size < 0:
-            raise InputError(f"the dimension {name!r} cannot be {size}.", value=size, limit=0)
+    check_given(dims, defaults)
     return defaults | dims
 
 

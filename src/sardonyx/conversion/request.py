@@ -112,10 +112,10 @@ def chosen_names(
         return found
     if len(asked) != len(found) or len(set(asked)) != len(asked):
         raise InputError(
-            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)}.",
+            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)[:200]}.",
             value=tuple(asked),
             limit=len(found),
-            hint=f"The {owner}'s own are: {', '.join(found)}; give each another name.",
+            hint=f"The {owner}'s own are: {', '.join(found)[:400]}; give each another name.",
         )
     return tuple(asked)
 

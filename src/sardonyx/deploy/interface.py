@@ -8,9 +8,22 @@ from sardonyx.deploy.blueprint import Blueprint, PortShape
 from sardonyx.deploy.memory import MemoryBill
 from sardonyx.deploy.names import c_comment, distinct_identifiers
 
-__all__ = ["SUPPORT", "write_header"]
+__all__ = ["FUNCTIONS", "SUPPORT", "write_header"]
 
 SUPPORT = Path(__file__).parent / "support"
+FUNCTIONS = [
+    "input",
+    "output",
+    "dim",
+    "bind",
+    "input_shape",
+    "output_shape",
+    "memory_needed",
+    "open",
+    "run",
+    "stop",
+    "close",
+]
 
 
 def write_header(blueprint: Blueprint, memory: MemoryBill) -> str:

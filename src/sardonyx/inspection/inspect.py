@@ -15,7 +15,6 @@ from pathlib import Path
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from sardonyx.errors import InputError
 from sardonyx.inspection.bill import (
     ControlFlow,
     Inspection,
@@ -35,7 +34,7 @@ from sardonyx.model.source import describe, source_line
 from sardonyx.ops import Cost, Facts, cost_of
 from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.runtime.declared_ports import port_of
-from sardonyx.sizes import Size, symbols
+from sardonyx.sizes import Size, check_given
 
 __all__ = ["inspect"]
 
@@ -66,7 +65,7 @@ def inspect(
     shapes = infer_shapes(expanded)
     graph = expanded.graph
     dims = dict(dims or {})
-    _check_dims(dims, shapes, graph)
+    check_given(dims, shapes.input_symbols | shapes.data_symbols)
     nodes = tuple(_rows(graph, shapes, expanded.opset_imports, dims))
     return Inspection(
         name=source_name(source),
@@ -95,24 +94,6 @@ def _inlined(model: ir.Model) -> ir.Model:
     if not model.functions:
         return model
     return InlinePass()(model.clone()).model
-
-
-def _check_dims(dims: Mapping[str, int], shapes: Shapes, graph: ir.Graph) -> None:
-    known = sorted(
-        {s for v in graph.inputs for size in shapes.of(v).shape or () for s in symbols(size)}
-        | shapes.data_symbols
-    )
-    for name, value in dims.items():
-        if name not in known:
-            raise InputError(
-                f"the model has no dimension {name[:120]!r}.",
-                value=name,
-                hint=f"Its dimensions are: {', '.join(known)}."
-                if known
-                else "All of it is static.",
-            )
-        if value < 0:
-            raise InputError(f"the dimension {name!r} cannot be {value}.", value=value, limit=0)
 
 
 def _rows(

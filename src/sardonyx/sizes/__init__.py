@@ -22,6 +22,7 @@ from sardonyx.sizes.arithmetic import (
 from sardonyx.sizes.bounds import at_least, lower_bound, upper_bound
 from sardonyx.sizes.evaluate import evaluate, substitute, symbols
 from sardonyx.sizes.expr import Expr, Size, symbol
+from sardonyx.sizes.given import check_given
 from sardonyx.sizes.parse import parse
 from sardonyx.sizes.ratio import Ratio
 
@@ -32,6 +33,7 @@ __all__ = [
     "at_least",
     "broadcast_of",
     "ceil_div",
+    "check_given",
     "evaluate",
     "exact_div",
     "lower_bound",

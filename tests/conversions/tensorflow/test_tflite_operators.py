@@ -15,7 +15,8 @@ from sardonyx.errors import ConvertError
 pytest.importorskip("ai_edge_litert", reason='pip install "sardonyx[tflite]"')
 pytest.importorskip("flatbuffers", reason='pip install "sardonyx[tflite]"')
 
-from benchmarks.conversions.tflite_operators import FAMILIES, INEXACT, build, is_inexact, taken
+from benchmarks.conversions.tflite_operators.families import FAMILIES, INEXACT, is_inexact, taken
+from benchmarks.conversions.tflite_operators.file import build
 
 _EVERY = 5
 _WRONG_IN_REFERENCE = "LOCAL_RESPONSE_NORMALIZATION"  # as many channels as there are images

@@ -47,7 +47,7 @@ def test_the_plan_is_printed_with_memory_for_the_given_sizes(convolutions: Path)
 def test_a_dimension_that_the_model_does_not_have(convolutions: Path) -> None:
     code, _, err = run("inspect", convolutions, "--plan", "--dim", "seq=2")
     assert code == 2
-    assert "no dimension 'seq'" in err
+    assert "no input has the dimension 'seq'" in err
     assert "batch" in err
 
 

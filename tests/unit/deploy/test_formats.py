@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.deploy.test_targets import text
 
 import sardonyx as sx
-from sardonyx.deploy.build import FUNCTIONS
+from sardonyx.deploy.interface import FUNCTIONS
 from sardonyx.deploy.tag import TAG
 
 NAMES = sorted([TAG, *(f"small_{one}" for one in FUNCTIONS)])

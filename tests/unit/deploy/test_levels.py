@@ -15,7 +15,7 @@ from tests.unit.deploy.test_targets import BARE, expected, text
 import sardonyx as sx
 from sardonyx.backends.c.toolchain import packaged_zig
 from sardonyx.comparison.tolerance import tolerance_of
-from sardonyx.deploy.build import FUNCTIONS
+from sardonyx.deploy.interface import FUNCTIONS
 from sardonyx.deploy.levels import _SIGNATURES
 from sardonyx.deploy.library import agrees
 from sardonyx.deploy.targets import TARGETS

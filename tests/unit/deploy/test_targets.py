@@ -12,7 +12,7 @@ import pytest
 import sardonyx as sx
 from sardonyx.backends.c.cpu import named_cpu
 from sardonyx.backends.c.toolchain import packaged_zig
-from sardonyx.deploy.build import FUNCTIONS
+from sardonyx.deploy.interface import FUNCTIONS
 from sardonyx.deploy.targets import TARGETS
 from sardonyx.errors import BuildError, ToolchainError
 

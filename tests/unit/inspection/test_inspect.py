@@ -60,7 +60,7 @@ def test_costs_with_numbers() -> None:
 
 
 def test_a_dimension_that_the_model_does_not_have() -> None:
-    with pytest.raises(InputError, match=r"no dimension 'batsch'.*batch"):
+    with pytest.raises(InputError, match=r"the dimension 'batsch'.*batch"):
         sx.inspect(mlp(), dims={"batsch": 3})
     with pytest.raises(InputError, match="cannot be -1"):
         sx.inspect(mlp(), dims={"batch": -1})

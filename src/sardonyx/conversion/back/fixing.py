@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from sardonyx.errors import InputError
 from sardonyx.passes.preparing.expand import values_of
-from sardonyx.sizes import parse, substitute, symbols
+from sardonyx.sizes import check_given, parse, substitute, symbols
 
 __all__ = ["fix_dims"]
 
@@ -26,17 +25,7 @@ def fix_dims(model: ir.Model, dims: Mapping[str, int]) -> ir.Model:
     for value in copy.graph.inputs:
         for name in _dims(value).values():
             known |= symbols(parse(name))
-    for name, size in dims.items():
-        if name not in known:
-            raise InputError(
-                f"no input has the dimension {name[:120]!r}.",
-                value=name,
-                hint=f"The dimensions are: {', '.join(sorted(known))}."
-                if known
-                else "All are fixed.",
-            )
-        if size < 1:
-            raise InputError(f"the dimension {name!r} cannot be {size}.", value=size, limit=1)
+    check_given(dims, known, least=1)
     for value in (*values_of(copy.graph), *copy.graph.outputs):
         for axis, name in _dims(value).items():
             assert value.shape is not None

@@ -6,16 +6,15 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from string import Formatter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from sardonyx.conversion.back.refusal import refusal
+from sardonyx.conversion.back.node import NodeReader
 from sardonyx.model.opset import normal_domain
-from sardonyx.ops.call import Call
-from sardonyx.ops.facts import CONTINUOUS, DISCRETE, Facts, Shape, is_concrete
+from sardonyx.ops.facts import CONTINUOUS, DISCRETE, is_concrete
 from sardonyx.ops.schema import find_schema
 from sardonyx.sizes import Size
 
@@ -31,32 +30,23 @@ _OF_NIBBLES = ("QuantizeLinear", "DequantizeLinear")
 _CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 
 
-class Step:
+class Step(NodeReader):
     """A node on its way into source text.
 
     Attributes:
-        call: its attributes, and what is known about its inputs.
-        outputs: what is known about its outputs.
         uses: names that its text reads, gathered as they are asked for.
         functions: bodies that its text calls.
         returns: how many values its text gives, where that may be more than the node has outputs.
     """
 
     def __init__(self, writer: Writer, node: ir.Node, version: int) -> None:
-        facts = [None if value is None else writer.shapes.of(value) for value in node.inputs]
+        super().__init__(node, version, writer.shapes, writer.language.name)
         self.writer = writer
-        self.node = node
-        self.call = Call(node, facts, version)
-        self.outputs = [writer.shapes.of(value) for value in node.outputs]
         self.uses: set[str] = set()
         self.functions: list[Function] = []
         self.returns = 1
 
     # What the node says
-
-    def refuse(self, reason: str, hint: str | None = None) -> NoReturn:
-        """Say why this node cannot be written."""
-        raise refusal(self.node, f"{self.writer.language.name}: {reason}", hint)
 
     def check_types(self) -> None:
         """Refuse what the framework has no tensors of."""
@@ -66,48 +56,11 @@ class Step:
                     self.refuse(f"it has no type {facts.dtype}")
                 self.type_text(facts.dtype)
 
-    def word(self, name: str, default: str, *allowed: str) -> str:
-        """An attribute that is one of a few words; nothing else of a model's text is ever written."""
-        value = self.call.str_attr(name, default)
-        if value not in (default, *allowed):
-            self.refuse(f"attribute {name} is {value[:40]!r}")
-        return value
-
-    def flag(self, name: str, default: int = 0) -> bool:
-        return bool(self.call.int_attr(name, default))
-
     def number(self, name: str, default: float) -> str:
         """A float attribute as text."""
         return number_text(np.float32(self.call.attr(name, default)))
 
     # What is known of inputs and outputs
-
-    def has(self, index: int) -> bool:
-        return self.call.has(index)
-
-    def wants(self, output: int) -> bool:
-        """Whether anybody reads an output."""
-        if output >= len(self.node.outputs) or not self.node.outputs[output].name:
-            return False
-        value = self.node.outputs[output]
-        return bool(value.uses()) or value.is_graph_output()
-
-    @property
-    def count(self) -> int:
-        return len(self.node.inputs)
-
-    def facts(self, index: int) -> Facts:
-        return self.call.input(index)
-
-    def shape(self, index: int) -> Shape:
-        """The shape of an input; a rank that only a run would tell is refused."""
-        found = self.call.shape(index)
-        if found is None:
-            self.refuse(f"the rank of input {index} is not known before a run")
-        return found
-
-    def rank(self, index: int) -> int:
-        return len(self.shape(index))
 
     def dtype(self, index: int) -> ir.DataType:
         found = self.call.dtype(index)
@@ -117,9 +70,6 @@ class Step:
 
     def is_float(self, index: int) -> bool:
         return self.dtype(index) in CONTINUOUS
-
-    def axis(self, name: str = "axis", default: int = 0, index: int = 0) -> int:
-        return self.call.axis(self.call.int_attr(name, default), self.rank(index))
 
     def numbers(self, index: int) -> np.ndarray[Any, Any] | None:
         """The elements of an input, where they are plain numbers that are known."""

@@ -19,7 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.conversion.back.language import Language
-from sardonyx.conversion.back.names import Names, snake_case
+from sardonyx.conversion.back.names import PYTHON_WORDS, Names, snake_case
 from sardonyx.conversion.back.sizes import size_text
 from sardonyx.conversion.back.step import NIBBLES, Step
 from sardonyx.conversion.back.support import HELPERS
@@ -93,7 +93,7 @@ class Writer:
         self.shapes = shapes
         self.language = language
         self.versions = {normal_domain(d): v for d, v in model.opset_imports.items()}
-        self.fresh = Names(language.reserved | language.support.keys() | HELPERS)
+        self.fresh = Names(PYTHON_WORDS | language.reserved | language.support.keys() | HELPERS)
         self.names: dict[ir.Value, str] = {}
         self.weights: dict[ir.Value, Weight] = {}
         self.read: set[str] = set()

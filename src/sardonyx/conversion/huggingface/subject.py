@@ -17,7 +17,7 @@ from sardonyx.conversion.huggingface.given import Given, fit_inputs, read_exampl
 from sardonyx.conversion.huggingface.part import Part
 from sardonyx.conversion.huggingface.parts import part_of
 from sardonyx.conversion.huggingface.tasks import check_model, kind_of
-from sardonyx.conversion.request import Dynamic, Request
+from sardonyx.conversion.request import Dynamic, Request, chosen_names
 from sardonyx.conversion.torch.finish import DEFAULT_OPSET, Wanted
 from sardonyx.errors import InputError
 
@@ -77,7 +77,9 @@ def open_subject(request: Request) -> Subject:
             hint="Give example inputs: sardonyx.convert(model, {'input_ids': ids, …}).",
         )
     symbols = _Symbols.of(request, inputs, _typical(part, inputs, examples))
-    names = _names(request.input_names, tuple(each.name for each in inputs), "inputs")
+    names = chosen_names(
+        request.input_names, tuple(each.name for each in inputs), "inputs", "model"
+    )
     renamed = {theirs: ours for ours, theirs in zip(names, (i.name for i in inputs), strict=True)}
     eager = Eager(model, part.call, dict(zip(names, (i.name for i in inputs), strict=True)))
 
@@ -100,7 +102,7 @@ def open_subject(request: Request) -> Subject:
     outputs = tuple(_run(eager, trials[0].feeds, what, hint))
     wanted = Wanted(
         names,
-        _names(request.output_names, outputs, "outputs"),
+        chosen_names(request.output_names, outputs, "outputs", "model"),
         {renamed[name]: axes for name, axes in symbols.axes(inputs).items()},
         request.opset or DEFAULT_OPSET,
     )
@@ -214,19 +216,6 @@ def _run(eager: Eager, feeds: Feeds, what: str, hint: str) -> Sequence[str]:
             where=type(eager.model).__name__,
             hint=hint,
         ) from error
-
-
-def _names(asked: Sequence[str], found: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if not asked:
-        return found
-    if len(asked) != len(found) or len(set(asked)) != len(asked):
-        raise InputError(
-            f"{len(asked)} names for {len(found)} {what}: {', '.join(asked)[:200]}.",
-            value=tuple(asked),
-            limit=len(found),
-            hint=f"The model's own are: {', '.join(found)[:400]}; give each another name.",
-        )
-    return tuple(asked)
 
 
 def _told(

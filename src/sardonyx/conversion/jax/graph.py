@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.conversion.free_names import FreeNames
 from sardonyx.errors import ConvertError
 
 __all__ = [
@@ -63,24 +64,17 @@ class Graph:
         self.names: dict[ir.Value, str] = {}
         self._blocks: list[list[ir.Node]] = [[]]
         self._known: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
+        self._free = FreeNames()
 
     # ------------------------------------------------------------ values
 
     def reserve(self, name: str) -> str:
         """The name, with a number behind it where it is taken."""
-        free = name
-        while free in self._names or not free:
-            self._counts[name] = self._counts.get(name, 0) + 1
-            free = f"{name}_{self._counts[name]}"
-        self._names.add(free)
-        return free
+        return self._free.reserve(name)
 
     def release(self, value: ir.Value) -> None:
         """Its name is free again."""
-        self._names.discard(value.name or "")
-        self._counts.pop(self.names.get(value, ""), None)
+        self._free.release(value.name or "", self.names.get(value, ""))
 
     def value(self, name: str, dtype: np.dtype[Any], shape: Sequence[Dim]) -> ir.Value:
         """A value that nobody has computed: an input of the graph or of a body."""

@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 from onnx import helper
 
-from sardonyx.conversion.request import Request
+from sardonyx.conversion.request import Request, chosen_names
 from sardonyx.conversion.sklearn import estimators  # noqa: F401  (registers them)
 from sardonyx.conversion.sklearn.answers import Output
 from sardonyx.conversion.sklearn.graph import ML, ML_OPSET, OPSET, TEXT, Graph, Tensor, concat
@@ -49,8 +49,12 @@ def assemble(
         types: what real numbers are computed in, and what they are given out as.
     """
     number, result = types
-    names = _names("input", request.input_names, [port.name for port in rows.ports])
-    given = _names("output", request.output_names, [output.name for output in outputs])
+    names = chosen_names(
+        request.input_names, tuple(port.name for port in rows.ports), "inputs", "model"
+    )
+    given = chosen_names(
+        request.output_names, tuple(output.name for output in outputs), "outputs", "model"
+    )
     if set(names) & set(given):
         clash = sorted(set(names) & set(given))[0]
         given = tuple(f"{name}_out" if name in names else name for name in given)
@@ -78,18 +82,6 @@ def assemble(
     # Level 1 drops what nobody reads and the copies behind the outputs' names.
     made = optimize(load(proto), Settings(1, opset=request.opset)).model
     return Assembled(made, names, tuple(answer.dtype for answer in answers), _notes(rows, outputs))
-
-
-def _names(kind: str, asked: tuple[str, ...], own: list[str]) -> tuple[str, ...]:
-    if not asked:
-        return tuple(own)
-    if len(asked) != len(own):
-        raise InputError(
-            f"there are {len(own)} {kind}s and {len(asked)} names for them.",
-            value=asked,
-            hint=f"They are: {', '.join(own)}.",
-        )
-    return asked
 
 
 def _part(graph: Graph, rows: Rows, place: int, names: tuple[str, ...]) -> Part:

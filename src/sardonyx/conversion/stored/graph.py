@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.conversion.free_names import FreeNames
 from sardonyx.errors import ConvertError, SardonyxError
 from sardonyx.ops.facts import Facts, Shape, facts_of_array
 from sardonyx.ops.infer import infer_node
@@ -44,20 +45,14 @@ class Graph:
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
         self._facts: dict[ir.Value, Facts] = {}
-        self._names = set(ports)
-        self._counts: dict[str, int] = {}
+        self._free = FreeNames(ports)
         self._small: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
 
     # ------------------------------------------------------------ values
 
     def reserve(self, name: str) -> str:
         """The name, with a number behind it where it is taken."""
-        free = name
-        while free in self._names or not free:
-            self._counts[name] = self._counts.get(name, 0) + 1
-            free = f"{name}_{self._counts[name]}"
-        self._names.add(free)
-        return free
+        return self._free.reserve(name)
 
     def input(self, name: str, dtype: Any, shape: Sequence[int | str]) -> ir.Value:
         """An input of the model, under one of the ports' names; texts are open axes."""
@@ -247,4 +242,17 @@ class Graph:
         if self.rank(value) == 2:
             return value
         made: ir.Value = self.op("Flatten", value, axis=1)
+        return made
+
+    def enlarge(self, value: ir.Value, factors: Sequence[float]) -> ir.Value:
+        """As many times as long along each axis; an element is the one that its place, divided and rounded down, has."""
+        made: ir.Value = self.op(
+            "Resize",
+            value,
+            None,
+            self.constant(factors),
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
         return made

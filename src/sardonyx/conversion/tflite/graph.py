@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.conversion.free_names import FreeNames
 from sardonyx.conversion.tflite.schema import Array
 
 __all__ = ["OPSET", "Graph", "in_pairs", "onnx_type"]
@@ -43,17 +44,11 @@ class Graph:
         self.initializers: list[ir.Value] = []
         self._blocks: list[list[ir.Node]] = [[]]
         self._known: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
-        self._taken: set[str] = set()
-        self._counts: dict[str, int] = {}
+        self._free = FreeNames()
 
     def reserve(self, name: str) -> str:
         """The name, with a number behind it where it is taken."""
-        free = name
-        while free in self._taken or not free:
-            self._counts[name] = self._counts.get(name, 0) + 1
-            free = f"{name}_{self._counts[name]}"
-        self._taken.add(free)
-        return free
+        return self._free.reserve(name)
 
     def value(self, name: str, dtype: Any, shape: Sequence[int | str | None] | None) -> ir.Value:
         """A value that nobody has computed: an input of the graph or of a body."""

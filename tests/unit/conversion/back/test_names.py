@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import sardonyx as sx
-from sardonyx.conversion.back.names import Names, snake_case
+from sardonyx.conversion.back.names import PYTHON_WORDS, Names, snake_case
 from sardonyx.conversion.back.sizes import size_text
 from sardonyx.errors import UnsupportedError
 from sardonyx.sizes import broadcast_of, max_of, symbol
@@ -34,7 +34,7 @@ HOSTILE = [
 
 
 def test_names_are_identifiers_and_differ() -> None:
-    names = Names(frozenset({"torch", "self"}))
+    names = Names(PYTHON_WORDS | {"torch", "self"})
     made = [names.fresh(wish) for wish in HOSTILE * 2]
     assert len(set(made)) == len(made)
     assert all(name.isascii() and name.isidentifier() and len(name) < 80 for name in made)

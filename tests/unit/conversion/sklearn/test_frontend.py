@@ -143,10 +143,11 @@ def test_a_column_that_is_not_there() -> None:
         convert(model, frame[["x"]])
 
 
-def test_wrong_number_of_names() -> None:
+@pytest.mark.parametrize("names", [("only",), ("same", "same")])
+def test_wrong_number_of_names(names: tuple[str, ...]) -> None:
     model = LogisticRegression().fit(X, Y)
-    with pytest.raises(ConvertError, match="2 outputs and 1 names"):
-        convert(model, X, output_names=("only",))
+    with pytest.raises(ConvertError, match=f"{len(names)} names for 2 outputs"):
+        convert(model, X, output_names=names)
 
 
 def test_texts_that_cannot_be_cut_are_nan() -> None:

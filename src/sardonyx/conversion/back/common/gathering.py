@@ -56,7 +56,7 @@ def _gather_nd(step: Step) -> str:
 
 
 def _reverse_sequence(step: Step) -> str:
-    batch, time = step.axis("batch_axis", 1), step.axis("time_axis", 0)
+    batch, time = step.axis(1, name="batch_axis"), step.axis(name="time_axis")
     text = f"{step.use(reversed_places)}({step[0]}, {step[1]}, {batch}, {time})"
     return step.say("take_along_axis", step[0], text, time)
 

@@ -108,13 +108,13 @@ def _specification(
     notes: list[str] = []
     inputs, outputs = [], []
     for value, _ in input_ports(model):
-        port = _port(walk, value, "input", walk.network.reserve(value.name or "", "input"))
+        port = _port(walk, value, "input", walk.network.names.fresh(value.name or "", "input"))
         _describe(
             made.description.input.add(), port, np.asarray(example[port.original]).shape or (1,)
         )
         walk.define(value, port.name)
         inputs.append(port)
-    names = [walk.network.reserve(value.name or "", "output") for value in model.graph.outputs]
+    names = [walk.network.names.fresh(value.name or "", "output") for value in model.graph.outputs]
     walk.write(model.graph)
     for value, name in zip(model.graph.outputs, names, strict=True):
         port = _port(walk, value, "output", name)

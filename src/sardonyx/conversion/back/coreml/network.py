@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.conversion.back.names import Names
 from sardonyx.conversion.coreml.specification import message_class
 from sardonyx.errors import UnsupportedError
 
@@ -23,7 +24,6 @@ MOST_RANK = 5  # axes that CoreML's layers take
 _EXACT = 1  # EXACT_ARRAY_MAPPING: arrays enter as they are
 _FIRST = 4  # the first specification version with exact arrays
 _SINCE = {"argSort": 5, "clampedReLU": 5, "cumSum": 5, "oneHot": 5}
-_LONGEST = 60  # characters of a name
 _MOST_BYTES = (1 << 31) - 1  # that protocol buffers can hold
 
 
@@ -33,6 +33,7 @@ class Network:
     Attributes:
         message: the NeuralNetwork of the specification.
         version: of the specification that the layers need.
+        names: of its blobs.
     """
 
     def __init__(self) -> None:
@@ -40,21 +41,7 @@ class Network:
         self.message.arrayInputShapeMapping = _EXACT
         self.version = _FIRST
         self._bytes = 0
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
-
-    def reserve(self, wish: str, otherwise: str = "value") -> str:
-        """An identifier near to what is wished for that nothing else has."""
-        kept = "".join(c if c.isascii() and c.isalnum() else "_" for c in wish).strip("_")
-        base = kept[-_LONGEST:].strip("_") or otherwise
-        if base[0].isdigit():
-            base = f"{otherwise}_{base}"
-        name = base
-        while name in self._names:
-            self._counts[base] = self._counts.get(base, 1) + 1
-            name = f"{base}_{self._counts[base]}"
-        self._names.add(name)
-        return name
+        self.names = Names(others="[^0-9a-zA-Z]")
 
     def need(self, version: int) -> None:
         """A field of a layer asks for this version of the specification."""
@@ -72,7 +59,7 @@ class Network:
         Raises:
             UnsupportedError: the weights are more than a file can hold.
         """
-        names = [self.reserve(wish or kind) for _ in range(outputs)]
+        names = [self.names.fresh(wish or kind) for _ in range(outputs)]
         made = self.message.layers.add()
         made.name = names[0]
         made.input.extend(inputs)

@@ -13,9 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.conversion.back.coreml.network import MOST_RANK, Array
-from sardonyx.conversion.back.refusal import refusal
-from sardonyx.ops.call import Call
-from sardonyx.ops.facts import CONTINUOUS, Facts, Shape, is_concrete
+from sardonyx.conversion.back.node import NodeReader
+from sardonyx.ops.facts import CONTINUOUS, Shape, is_concrete
 from sardonyx.sizes import Size, symbols
 
 if TYPE_CHECKING:
@@ -27,27 +26,14 @@ __all__ = ["Entry", "Step"]
 Entry: TypeAlias = "Callable[[Step], str | Sequence[str] | Array]"
 
 
-class Step:
-    """A node on its way into layers.
-
-    Attributes:
-        node: as the model has it.
-        call: its attributes, and what is known about its inputs.
-        outputs: what is known about its outputs.
-    """
+class Step(NodeReader):
+    """A node on its way into layers."""
 
     def __init__(self, walk: Walk, node: ir.Node, version: int) -> None:
-        facts = [None if value is None else walk.shapes.of(value) for value in node.inputs]
+        super().__init__(node, version, walk.shapes, "coreml")
         self.walk = walk
-        self.node = node
-        self.call = Call(node, facts, version)
-        self.outputs = [walk.shapes.of(value) for value in node.outputs]
 
     # What the node says
-
-    def refuse(self, reason: str, hint: str | None = None) -> NoReturn:
-        """Say why this node cannot be written."""
-        raise refusal(self.node, f"coreml: {reason}", hint)
 
     def refuse_open(self, what: str, sizes: Sequence[Size]) -> NoReturn:
         """Refuse sizes that are open."""
@@ -58,49 +44,10 @@ class Step:
             "Fix it: " + " ".join(f"--dim {name}=N" for name in names[:4]) + ".",
         )
 
-    def word(self, name: str, default: str, *allowed: str) -> str:
-        """An attribute that is one of a few words."""
-        value = self.call.str_attr(name, default)
-        if value not in (default, *allowed):
-            self.refuse(f"attribute {name} is {value[:40]!r}")
-        return value
-
-    def flag(self, name: str, default: int = 0) -> bool:
-        return bool(self.call.int_attr(name, default))
-
     def number(self, name: str, default: float) -> float:
         return float(np.float32(self.call.attr(name, default)))
 
-    def axis(self, default: int = 0, index: int = 0) -> int:
-        return self.call.axis(self.call.int_attr("axis", default), self.rank(index))
-
-    def wants(self, output: int) -> bool:
-        """Whether anybody reads an output."""
-        if output >= len(self.node.outputs) or not self.node.outputs[output].name:
-            return False
-        value = self.node.outputs[output]
-        return bool(value.uses()) or value.is_graph_output()
-
     # What is known of inputs and outputs
-
-    @property
-    def count(self) -> int:
-        return len(self.node.inputs)
-
-    def has(self, index: int) -> bool:
-        return self.call.has(index)
-
-    def facts(self, index: int) -> Facts:
-        return self.call.input(index)
-
-    def shape(self, index: int) -> Shape:
-        found = self.call.shape(index)
-        if found is None:
-            self.refuse(f"the rank of input {index} is not known before a run")
-        return found
-
-    def rank(self, index: int) -> int:
-        return len(self.shape(index))
 
     def output_shape(self, output: int = 0) -> Shape:
         found = self.outputs[output].shape

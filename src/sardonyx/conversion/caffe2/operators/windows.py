@@ -124,17 +124,4 @@ def pad_image(layer: Layer) -> ir.Value:
 @TABLE.layer("ResizeNearest")
 def resize_nearest(layer: Layer) -> ir.Value:
     factors = [1.0, 1.0, layer.number("height_scale", 1.0), layer.number("width_scale", 1.0)]
-    scales = layer.graph.constant(factors)
-
-    def run(x: ir.Value) -> ir.Value:
-        return layer.op(
-            "Resize",
-            x,
-            None,
-            scales,
-            mode="nearest",
-            coordinate_transformation_mode="asymmetric",
-            nearest_mode="floor",
-        )
-
-    return channels_first(layer, run)
+    return channels_first(layer, lambda x: layer.graph.enlarge(x, factors))

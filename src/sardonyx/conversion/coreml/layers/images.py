@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
 from sardonyx.conversion.coreml.layers.table import CHANNELS, TABLE
@@ -117,26 +116,18 @@ def flatten(layer: Layer) -> ir.Value:
 def upsample(layer: Layer) -> ir.Value:
     """The grids of `linearUpsampleMode` are ONNX's: i·old/new, i·(old-1)/(new-1), (i+1/2)·old/new - 1/2."""
     x, graph = layer.input(0), layer.graph
-    factors = [float(factor) for factor in layer.integers("scalingFactor", (1, 1))]
-    scales = graph.constant([*[1.0] * (graph.rank(x) - 2), *factors], np.float32)
+    sides = [float(factor) for factor in layer.integers("scalingFactor", (1, 1))]
+    factors = [*[1.0] * (graph.rank(x) - 2), *sides]
     way = layer.integer("linearUpsampleMode", 0)
-    if layer.integer("mode", 0):
-        return layer.op(
-            "Resize",
-            x,
-            None,
-            scales,
-            mode="linear",
-            coordinate_transformation_mode=_LINEAR[way],
-        )
+    if not layer.integer("mode", 0):
+        return graph.enlarge(x, factors)
     return layer.op(
         "Resize",
         x,
         None,
-        scales,
-        mode="nearest",
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
+        graph.constant(factors),
+        mode="linear",
+        coordinate_transformation_mode=_LINEAR[way],
     )
 
 

@@ -136,16 +136,7 @@ def up_sampling(layer: Layer) -> ir.Value:
     if len(layer.inputs) != 1:
         raise layer.refuse("it has several operands.")
     scale = float(layer.integer("scale"))
-    scales = layer.graph.constant([1.0, 1.0, scale, scale])
-    return layer.op(
-        "Resize",
-        layer.input(0),
-        None,
-        scales,
-        mode="nearest",
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )
+    return layer.graph.enlarge(layer.input(0), [1.0, 1.0, scale, scale])
 
 
 @TABLE.layer("_contrib_BilinearResize2D")

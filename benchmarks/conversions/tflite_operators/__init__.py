@@ -1,0 +1,1 @@
+"""TensorFlow Lite files of single operators, in types that TensorFlow's converter rarely writes."""
