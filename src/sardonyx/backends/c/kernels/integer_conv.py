@@ -137,17 +137,19 @@ def _narrow(
     count = taps * channels
     quads = -(-count // 4)
     nest = replace(base_nest(spec, family, epilogue), segments=1, depth=quads, most=depth)
-    place, turn = "copied[r]", ""
-    buffer = f"int32_t copied[{family.tile.rows}][{copied_words(family, quads)}];\n"
+    place, first, turn = "copied[r]", "copied[r] + k0", ""
+    buffer = f"int32_t copied[{family.tile.rows}][{quads}];\n"
     if family.pairs:
-        place, turn = "gathered", copied_quads(family, flipped, "copied[r]", "gathered", f"{quads}")
-        buffer += f"int32_t gathered[{quads}];\n"
+        place, first = "gathered", "copied[r]"
+        turn = copied_quads(family, flipped, first, "gathered + k0", "kc")
+        words = copied_words(family, choose_blocks(nest).depth)
+        buffer = f"int32_t gathered[{quads}], copied[{family.tile.rows}][{words}];\n"
     elif flipped:
         turn = f"for (int64_t k = 0; k < {quads}; k++) copied[r][k] ^= (int32_t)0x80808080;"
     fill = f"""\
 {corner(spec, "uint8_t")}
     uint8_t *to = (uint8_t *){place};
-    rows[0][r] = copied[r] + k0{" * 2" if family.pairs else ""};
+    rows[0][r] = {first};
 {_copied_taps(spec, family.name, padding)}
     __builtin_memset(to + {count}, 0, {quads * 4 - count});
     {turn}

@@ -132,6 +132,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
         (12, 10, 2, 3, 1, 2, 2),
         (16, 12, 4, 3, 2, 1, 1),
         (400, 9, 1, 3, 1, 1, 1),
+        (350, 9, 1, 3, 1, 1, 1),
     ],
 )
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
