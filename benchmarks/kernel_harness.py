@@ -166,11 +166,17 @@ class Kernel:
         return run
 
 
-def compile_kernel(name: str, kernel: str, folder: Path, value: str = "float") -> Kernel:
-    """The kernel `name` as a loaded library, compiled as those of a model are."""
+def compile_kernel(
+    name: str,
+    kernel: str,
+    folder: Path,
+    value: str = "float",
+    flags: Sequence[str] | None = None,
+) -> Kernel:
+    """The kernel `name` as a loaded library, compiled as those of a model are; `flags` instead of this CPU's."""
     toolchain = find_toolchain(read_environment())
     source = _HOST.format(kernel=kernel, name=name, value=value)
     made, library = folder / f"{name}.o", folder / f"{name}.so"
-    compile_object(toolchain, source, made, host_cpu().flags, SUPPORT)
+    compile_object(toolchain, source, made, host_cpu().flags if flags is None else flags, SUPPORT)
     link_library(toolchain, [made], library)
     return Kernel(ctypes.CDLL(str(library)))

@@ -84,23 +84,30 @@ def test_the_search_keeps_only_what_the_bound_needs(needed: tuple[int, ...]) -> 
     assert {int(number) for number in np.flatnonzero(~mix)} == set(needed)
 
 
-def test_nodes_that_are_slower_quantized_stay_in_float(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the profile's word: here every kernel of the quantized model is said to take ten times as long."""
+@pytest.mark.parametrize("always", [True, False])
+def test_nodes_that_are_slower_quantized_stay_in_float(
+    always: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the profiles' word: the quantized model's kernels are said to take ten times as long, always or only at first."""
     from sardonyx.runtime.profile import Profile
     from sardonyx.runtime.session import Session
 
-    truth = Session.profile
+    truth, profiles = Session.profile, 0
 
     def profile(self: Session, feeds: Any, **options: Any) -> Profile:
+        nonlocal profiles
         found = truth(self, feeds, **options)
         names = {node.op for step in found.steps for node in step.nodes}
-        by = 10.0 if "QuantizeLinear" in names else 1e-3
+        quantized = "QuantizeLinear" in names
+        by = 10.0 if quantized and (always or profiles < 2) else 1e-6 if quantized else 1e-3
+        profiles += 1
         steps = tuple(replace(step, seconds=step.seconds * by) for step in found.steps)
         return replace(found, steps=steps)
 
     monkeypatch.setattr(Session, "profile", profile)
     model = build("g (float[n, 8] x) => (float[n, 8] y) { y = MatMul(x, w) }", {"w": normal(8, 8)})
     result = sx.quantize(model, {"x": normal(4, 8)}, faster=True)
-    (kept,) = result.report.kept
-    assert "slower quantized on this machine" in kept.reason
-    assert [node.op_type for node in result.model.graph] == ["MatMul"]
+    reasons = [kept.reason for kept in result.report.kept]
+    assert len(reasons) == always
+    assert all("slower quantized on this machine" in reason for reason in reasons)
+    assert (len(result.model.graph) == 1) == always

@@ -24,9 +24,10 @@ from sardonyx.backends.c.kernels.nest import (
     Loops,
     Nest,
     choose_blocks,
+    copied_words,
 )
 from sardonyx.backends.c.kernels.packing import pack_function, turn_function
-from sardonyx.backends.c.kernels.tile import PIECE, TileFamily
+from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, copied_quads
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def _collide(spec: GemmSpec, family: TileFamily) -> bool:
 
 
 def _readers(a: Operand, family: TileFamily) -> str:
-    if a.flipped and a.dtype != "u8":
+    if a.flipped and a.dtype != "u8" and not family.pairs:
         return turn_function(family.name)
     if _in_place(a, family) or a.dtype == "u8":
         return ""
@@ -156,11 +157,11 @@ def _rows_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str,
     """What a task keeps, and how it finds the rows of a tile."""
     a = spec.a
     start = f"(const {C_TYPE[a.dtype]} *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * ({a.by_column})"
-    if a.flipped:
-        buffer = f"int32_t copied[{family.tile.rows}][{blocks.depth}];\n"
+    if a.flipped or family.pairs:
+        buffer = f"int32_t copied[{family.tile.rows}][{copied_words(family, blocks.depth)}];\n"
         fill = f"""\
 for (int64_t r = 0; r < taken; r++) {{
-    {family.name}_turn(copied[r], {start} + r * ({a.by_row}), kc);
+    {copied_quads(family, a.flipped, "copied[r]", f"{start} + r * ({a.by_row})", "kc")}
     rows[0][r] = copied[r];
 }}
 """
@@ -195,18 +196,23 @@ for (int64_t k = 0; k < kc; k++)
 def _quads_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str, str]:
     """The same for bytes that are not whole quads in memory: they are copied, and zeros put behind them."""
     a = spec.a
-    buffer = f"int32_t copied[{family.tile.rows}][{blocks.depth}];\n"
+    buffer = f"int32_t copied[{family.tile.rows}][{copied_words(family, blocks.depth)}];\n"
+    place, widen = "copied[r]", ""
+    if family.pairs:
+        buffer += f"int32_t gathered[{blocks.depth}];\n"
+        widen = copied_quads(family, False, "copied[r]", "gathered", "kc")
+        place, widen = "gathered", f"    {widen}\n"
     fill = f"""\
 const uint8_t *from = (const uint8_t *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * 4 * ({a.by_column});
 const int64_t bytes = sx_least(({spec.count}) - k0 * 4, kc * 4);
 for (int64_t r = 0; r < taken; r++) {{
-    uint8_t *to = (uint8_t *)copied[r];
+    uint8_t *to = (uint8_t *){place};
     rows[0][r] = copied[r];
     for (int64_t k = 0; k < bytes; k++)
         to[k] = from[r * ({a.by_row}) + k * ({a.by_column})]{" ^ 0x80" if a.flipped else ""};
     for (int64_t k = bytes; k < kc * 4; k++)
         to[k] = 0;
-}}
+{widen}}}
 """
     return buffer, fill
 

@@ -4,8 +4,8 @@ activations [images, spatial…, channels]     bytes, channels last
 weights     packed[groups][OC/NR][taps · IC/groups / 4][NR] of quads     packing.pack_conv_quads
 
 wide    a multiple of 4 channels: a tap is a run of quads, read where it lies; in the padding the pointer is at a
-        row of the byte that stands for 0. Where the sign of bytes must be turned, they are copied for that, once for
-        all filters
+        row of the byte that stands for 0. Where the sign of bytes must be turned or bytes be widened, they are copied
+        for that, once for all filters
 narrow  any other number: the bytes of all taps are copied to the stack, end to end, and cut into quads there. Taps of a row
         of the kernel lie side by side in the image, and are copied at once
 """
@@ -26,9 +26,16 @@ from sardonyx.backends.c.kernels.conv import (
     steps_text,
 )
 from sardonyx.backends.c.kernels.isa import Isa, Tile
-from sardonyx.backends.c.kernels.nest import DEPTH, Nest, choose_blocks, launch, nest_functions
+from sardonyx.backends.c.kernels.nest import (
+    DEPTH,
+    Nest,
+    choose_blocks,
+    copied_words,
+    launch,
+    nest_functions,
+)
 from sardonyx.backends.c.kernels.packing import turn_function
-from sardonyx.backends.c.kernels.tile import TileFamily
+from sardonyx.backends.c.kernels.tile import TileFamily, copied_quads
 
 __all__ = ["integer_conv"]
 
@@ -57,7 +64,12 @@ def integer_conv(
     if not whole:
         nest = _narrow(spec, family, epilogue, padding, flipped, depth)
     else:
-        nest = (_turned if flipped else _wide)(spec, family, epilogue, depth)
+        copied = flipped or family.pairs
+        nest = (
+            _copied(spec, family, epilogue, flipped, depth)
+            if copied
+            else _wide(spec, family, epilogue, depth)
+        )
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     taps = prod(spec.window.kernel)
     filler = ""
@@ -66,7 +78,7 @@ def integer_conv(
         filler = (
             f"static const int32_t {name}_padding[{count}] = {{[0 ... {count - 1}] = {quad}}};\n"
         )
-        filler += turn_function(name) if flipped else ""
+        filler += turn_function(name) if flipped and not family.pairs else ""
     return f"""\
 {steps_text(name, spec.window, len(spec.window.kernel), taps)}
 {filler}
@@ -91,18 +103,20 @@ def _wide(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
     return replace(nest, fill=fill, locals=sizes_text(spec.window))
 
 
-def _turned(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest:
+def _copied(spec: ConvSpec, family: TileFamily, epilogue: str, flipped: bool, depth: int) -> Nest:
     spec = replace(spec, channels=spec.channels // 4)
+    place = f"copied[r] + s * kc{' * 2' if family.pairs else ''}"
     fill = f"""\
 {corner(spec, "int32_t")}
     rows[0][r] = copied[r];
     for (int64_t s = 0; s < segments; s++)
-        {{ {_tap(spec, family.name)} {family.name}_turn(copied[r] + s * kc, from, kc); }}
+        {{ {_tap(spec, family.name)} {copied_quads(family, flipped, place, "from", "kc")} }}
 }}
 """
     nest = replace(base_nest(spec, family, epilogue), most=depth, merged=True)
     blocks = choose_blocks(nest)
-    buffer = f"int32_t copied[{family.tile.rows}][{blocks.segments * blocks.depth}];\n"
+    words = copied_words(family, blocks.segments * blocks.depth)
+    buffer = f"int32_t copied[{family.tile.rows}][{words}];\n"
     return replace(nest, fill=fill, locals=sizes_text(spec.window) + buffer)
 
 
@@ -123,18 +137,24 @@ def _narrow(
     count = taps * channels
     quads = -(-count // 4)
     nest = replace(base_nest(spec, family, epilogue), segments=1, depth=quads, most=depth)
-    turn = f"for (int64_t k = 0; k < {quads}; k++) copied[r][k] ^= (int32_t)0x80808080;"
-    turn = turn if flipped else ""
+    place, first, turn = "copied[r]", "copied[r] + k0", ""
+    buffer = f"int32_t copied[{family.tile.rows}][{quads}];\n"
+    if family.pairs:
+        place, first = "gathered", "copied[r]"
+        turn = copied_quads(family, flipped, first, "gathered + k0", "kc")
+        words = copied_words(family, choose_blocks(nest).depth)
+        buffer = f"int32_t gathered[{quads}], copied[{family.tile.rows}][{words}];\n"
+    elif flipped:
+        turn = f"for (int64_t k = 0; k < {quads}; k++) copied[r][k] ^= (int32_t)0x80808080;"
     fill = f"""\
 {corner(spec, "uint8_t")}
-    uint8_t *to = (uint8_t *)copied[r];
-    rows[0][r] = copied[r] + k0;
+    uint8_t *to = (uint8_t *){place};
+    rows[0][r] = {first};
 {_copied_taps(spec, family.name, padding)}
     __builtin_memset(to + {count}, 0, {quads * 4 - count});
     {turn}
 }}
 """
-    buffer = f"int32_t copied[{family.tile.rows}][{quads}];\n"
     return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
 
 

@@ -47,6 +47,11 @@ class Isa:
     unsigned_bytes: bool = False
     half_arithmetic: bool = False
 
+    @property
+    def byte_pairs(self) -> bool:
+        """Whether products of bytes go two at a time, as numbers of 16 bits: nothing multiplies four exactly."""
+        return self.name in ("avx2", "avx512") and not self.unsigned_bytes
+
     def lanes_of(self, dtype: str) -> int:
         """Values of `dtype` in a vector register."""
         return self.lanes * BYTES["f32"] // BYTES[dtype]

@@ -95,7 +95,7 @@ class Nest:
 
 def choose_blocks(nest: Nest) -> Blocks:
     """Blocks that fit the caches, by the sizes that are known."""
-    tile, most = nest.family.tile, nest.most
+    tile, most = nest.family.tile, nest.most // nest.family.words
     piece = nest.family.run or 4
     if isinstance(nest.depth, str):
         segments, depth, in_parts = 1, most // piece * piece, True
@@ -113,6 +113,11 @@ def choose_blocks(nest: Nest) -> Blocks:
     panels = max(1, -(-columns // tile.columns))
     tiles = max(1, _SUMS // (tile.rows * panels * tile.columns)) if in_parts else _TILES
     return Blocks(segments, depth, panels, tiles, in_parts)
+
+
+def copied_words(family: TileFamily, quads: int) -> int:
+    """The length of a copied row of quads."""
+    return 2 * quads + GAP if family.pairs else quads
 
 
 def segments_of_pieces(nest: Nest) -> int:

@@ -13,7 +13,11 @@ depends on K alone, and blocks of K are whole pieces; within one, an element is 
 multiply-adds, whatever the tile, the block or the thread: the same bits for any partition of the work. Few
 rows leave most registers idle, and one sum waits for the next: then several panels are taken at once.
 
-Integers are quads of bytes (`elements`): a step of k is four of them, multiplied and summed by one instruction.
+Integers are quads of bytes (`elements`): a step of k is four of them, multiplied and summed by one instruction. Where
+the processor has only one for pairs of 16 bits, the rows of A were widened when they were copied, and a step is two:
+
+    c[r][j] += evens(rows[s][r][k]) · evens(b[k][j])          bytes 0 and 2
+    c[r][j] += odds(rows[s][r][k]) · odds(b[k][j])            bytes 1 and 3
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ _AHEAD = {"avx2": 8, "avx512": 8}
 _STEPS = 4
 LINE = 64
 
-# Sums kept in registers from piece to piece would push others out: compilers try to.
+# Sums kept in registers from piece to piece would push others out, and so would vectors of B from the evens to the odds:
+# compilers try to.
 _IN_MEMORY = '__asm__ volatile("" : : : "memory");'
 
 
@@ -65,6 +70,16 @@ class TileFamily:
     @property
     def integer(self) -> bool:
         return self.b == "i32"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether rows of A are quads as `sx_widen` leaves them: two words each."""
+        return self.integer and self.isa.byte_pairs
+
+    @property
+    def words(self) -> int:
+        """Numbers that a row of A has for a step of k."""
+        return 2 if self.pairs else 1
 
     @property
     def dtype(self) -> str:
@@ -98,6 +113,13 @@ def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
     lines = max(1, _STEPS * family.tile.columns * BYTES[family.b] // LINE)
     each = min(_STEPS, lines, max(1, -(-lines // max(1, tiles))))
     return each, max(1, lines // each)
+
+
+def copied_quads(family: TileFamily, flipped: bool, to: str, source: str, count: str) -> str:
+    """C text that copies quads of a row as the tile reads them; `packing.turn_function` is needed where there are no pairs."""
+    if family.pairs:
+        return f"sx_widen({to}, {source}, {count}, (int32_t)0x{'80808080' if flipped else '0'});"
+    return f"{family.name}_turn({to}, {source}, {count});"
 
 
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
@@ -220,13 +242,15 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     name, tile, lanes = family.name, family.tile, family.lanes
     ahead = _AHEAD.get(family.isa.name, 0)
 
-    def multiply(k: int, operands: list[tuple[str, int | None]]) -> list[str]:
+    def multiply(k: int, operands: list[tuple[str, int | None]], part: str = "") -> list[str]:
         lines = []
         for p in range(panels):
             for v in range(family.vectors):
                 offset = k * tile.columns + v * lanes
-                lines.append(f"const {name}_a_v y{p}_{v} = {name}_b_load(b{p} + {offset});")
-                if ahead:
+                y = f"{name}_b_load(b{p} + {offset})"
+                y = f"sx_{part}_{lanes}({y})" if part else y
+                lines.append(f"const {name}_a_v y{p}_{v} = {y};")
+                if ahead and part != "odds":
                     lines.append(f"__builtin_prefetch(b{p} + {offset + ahead * tile.columns});")
         lines += [
             _step(family, f"c{r}_{p}_{v}", operands[r], f"y{p}_{v}")
@@ -239,6 +263,17 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     def advance(steps: int) -> list[str]:
         return [f"b{p} += {steps * tile.columns};" for p in range(panels)]
 
+    def step(k: int) -> list[str]:
+        """One of k, by values of A; bytes as pairs are two."""
+        found = []
+        for odd, part in enumerate(("evens", "odds") if family.pairs else ("",)):
+            step, offset = ("2 * k", 2 * k + odd) if family.pairs else ("k", k)
+            place = f"{step} + {offset}" if offset else step
+            found += [f"    {_IN_MEMORY}"] if part else []
+            operands: list[tuple[str, int | None]] = [(f"a{r}[{place}]", None) for r in range(rows)]
+            found += [f"    {line}" for line in multiply(k, operands, part)]
+        return found
+
     lines: list[str] = []
     if family.isa.by_lane:
         lines += [f"for (; k + {lanes} <= end; k += {lanes}) {{"]
@@ -250,8 +285,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     else:
         lines += [f"for (; k + {_STEPS} <= end; k += {_STEPS}) {{"]
         for k in range(_STEPS):
-            values = [(f"a{r}[k + {k}]", None) for r in range(rows)]
-            lines += [f"    {line}" for line in multiply(k, values)]
+            lines += step(k)
             if k < family.soon:
                 offset = k * LINE // BYTES[family.b]
                 lines += [
@@ -259,7 +293,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
                 ]
         lines += [f"    {line}" for line in advance(_STEPS)]
         lines += ["}", "for (; k < end; k++) {"]
-    lines += [f"    {line}" for line in multiply(0, [(f"a{r}[k]", None) for r in range(rows)])]
+    lines += step(0)
     lines += [f"    {line}" for line in advance(1)]
     return [*lines, "}"]
 
@@ -275,7 +309,8 @@ def _step(family: TileFamily, total: str, operand: tuple[str, int | None], y: st
     if lane is not None:
         return f"sx_dot_lane({total}, {x}, {lane}, {y});"
     every = f"{family.name}_a_v"
-    return f"{total} = sx_dot_{family.lanes}({total}, ({every}){{0}} + {x}, {y});"
+    step = "pairs" if family.pairs else "dot"
+    return f"{total} = sx_{step}_{family.lanes}({total}, ({every}){{0}} + {x}, {y});"
 
 
 def _deeper(lines: Iterable[str]) -> list[str]:

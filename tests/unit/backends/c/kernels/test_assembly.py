@@ -14,7 +14,7 @@ from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.gemv import gemv
-from sardonyx.backends.c.kernels.isa import Isa, isa_of
+from sardonyx.backends.c.kernels.isa import Isa, isa_of, tile_of
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.toolchain import find_toolchain
 from sardonyx.options import read_environment
@@ -51,11 +51,11 @@ def machine(words: str, root: Path) -> Cpu:
     return host_cpu(root, "x86_64")
 
 
-def assembly(text: str, cpu: Cpu) -> str:
+def assembly(text: str, cpu: Cpu, value: str = "float") -> str:
     source = f"""\
 #include "abi.h"
-struct env {{ float *c; }};
-static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const float *acc) {{
+struct env {{ {value} *c; }};
+static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const {value} *acc) {{
     for (int64_t i = 0; i < count; i++)
         env->c[(b + m) * 70 + n + i] = acc[i];
 }}
@@ -95,6 +95,34 @@ def test_sums_stay_in_full_registers(target: str, name: str, tmp_path: Path) -> 
             pushed = [line for line in loop if re.search(rf"\((?:{frame})[^)]*\),.*mm\d", line)]
             assert len(sums) < 2 or not pushed, lines[0]
     assert seen > 8
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_bytes_are_multiplied_by_two_instructions_a_pair(target: str, tmp_path: Path) -> None:
+    """Without VNNI: what is widened was so before the loop, or is for all rows of the tile."""
+    words, register = MACHINES[target]
+    cpu = machine(words, tmp_path)
+    isa = isa_of(cpu)
+    tile = tile_of(isa, "i32")
+    a, rows = Operand(64, dtype="i32"), tile.rows
+    spec = GemmSpec(4 * rows, 128, 64, a, Packed(dtype="i32"))
+    text = assembly(gemm("kernel", spec, "store_row", isa), cpu, "int32_t")
+    function = text[text.index(f"kernel_rows_{rows}:") :].partition(".cfi_endproc")[0].splitlines()
+    frame = r"%rsp|%rbp" if any("%rsp, %rbp" in line for line in function) else "%rsp"
+    [loop] = [one for one in inner_loops(function) if any("vpmaddwd" in line for line in one)]
+    steps = sum("vpmaddwd" in line and register in line for line in loop) // (4 * rows)
+    assert steps > 0
+    counts = {
+        name: sum(bool(re.match(rf"\tv(?:{name})\s", line)) for line in loop)
+        for name in ("pmaddwd", "paddd", "ps[lr][la]w", "p?broadcast\\w+")
+    }
+    assert list(counts.values()) == [
+        4 * rows * steps,
+        4 * rows * steps,
+        6 * steps,
+        2 * rows * steps,
+    ]
+    assert not [line for line in loop if re.search(rf"\((?:{frame})[^)]*\),.*mm\d", line)]
 
 
 def test_half_precision_calls_no_runtime_library(tmp_path: Path) -> None:

@@ -13,11 +13,27 @@ from numpy.typing import NDArray
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
-from sardonyx.backends.c.kernels.isa import NEON, PORTABLE, Isa, tile_of
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads
+from sardonyx.backends.c.toolchain import host_cpu
 
 Array = NDArray[np.generic]
-ISAS = pytest.mark.parametrize("isa", [NEON, PORTABLE], ids=lambda isa: isa.name)
+WIDENED = [
+    pytest.param(
+        isa,
+        id=isa.name,
+        marks=pytest.mark.skipif(word not in host_cpu().features, reason=f"needs {word}"),
+    )
+    for isa, word in ((AVX2, "avx2"), (AVX512, "avx512bw"))
+]
+NARROW = [pytest.param(isa, id=isa.name) for isa in (NEON, PORTABLE)]
+ISAS = pytest.mark.parametrize("isa", [*NARROW, *WIDENED])
+# Without VNNI, which takes bytes without a sign.
+FLAGS = [flag for flag in host_cpu().flags if "vnni" not in flag]
+
+
+def compiled(name: str, text: str, folder: Path) -> Kernel:
+    return compile_kernel(name, text, folder, "int32_t", FLAGS)
 
 
 def integers(dtype: type, *shape: int) -> Array:
@@ -39,7 +55,7 @@ def results(kernel: Kernel, shape: tuple[int, ...], a: Array, b: Array, *sizes: 
     return answers[0]
 
 
-@ISAS
+@pytest.mark.parametrize("isa", NARROW)
 @pytest.mark.parametrize("k", [4, 64, 100, 3072, 4100])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_rows_of_whole_quads(isa: Isa, dtype: type, k: int, tmp_path: Path) -> None:
@@ -47,13 +63,27 @@ def test_rows_of_whole_quads(isa: Isa, dtype: type, k: int, tmp_path: Path) -> N
     spec = GemmSpec(
         "n[0]", "n[1]", k // 4, Operand(k // 4, dtype="i32", flipped=flipped), Packed(dtype="i32")
     )
-    kernel = compile_kernel(
-        "product", product("product", spec, "store_row", isa, tile), tmp_path, "int32_t"
-    )
+    kernel = compiled("product", product("product", spec, "store_row", isa, tile), tmp_path)
     for m, n in [(1, 1), (3, 17), (9, tile.columns), (40, 70)]:
         a, b = integers(dtype, m, k), integers(np.int8, k, n)
         exact = (a.astype(np.int64) - 128 * flipped) @ b.astype(np.int64)
         got = results(kernel, (m, n), a, pack_b(quads(b), tile), m, n)
+        np.testing.assert_array_equal(got, exact)
+
+
+@pytest.mark.parametrize("isa", WIDENED)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_rows_are_widened_whatever_their_length(isa: Isa, dtype: type, tmp_path: Path) -> None:
+    tile, flipped = tile_of(isa, "i32"), dtype is np.uint8
+    a_spec = Operand("n[0]", dtype="i32", flipped=flipped)
+    m, n = 7, 3 * tile.columns + 1
+    spec = GemmSpec(m, n, "n[0]", a_spec, Packed(dtype="i32"))
+    kernel = compiled("product", product("product", spec, "store_row", isa, tile), tmp_path)
+    for depth in (*range(1, 18), 384, 385, 1000):
+        a, b = integers(dtype, m, 4 * depth), integers(np.int8, 4 * depth, n)
+        a[:, ::3], b[::2] = np.iinfo(dtype).min, -128  # the products that are the largest
+        exact = (a.astype(np.int64) - 128 * flipped) @ b.astype(np.int64)
+        got = results(kernel, (m, n), a, pack_b(quads(b), tile), depth)
         np.testing.assert_array_equal(got, exact)
 
 
@@ -63,9 +93,7 @@ def test_rows_of_any_bytes(isa: Isa, by_row: str, by_column: str, tmp_path: Path
     tile = tile_of(isa, "i32")
     a_spec = Operand(by_row, by_column, dtype="u8")
     spec = GemmSpec("n[0]", "n[1]", "((n[2] + 3) / 4)", a_spec, Packed(dtype="i32"), 1, "n[2]")
-    kernel = compile_kernel(
-        "product", product("product", spec, "store_row", isa, tile), tmp_path, "int32_t"
-    )
+    kernel = compiled("product", product("product", spec, "store_row", isa, tile), tmp_path)
     for m, n, k in [(1, 1, 1), (5, 9, 3), (9, 33, 21), (17, 8, 3077)]:
         a, b = integers(np.int8, m, k), integers(np.int8, k, n)
         laid = a if by_column == "1" else np.ascontiguousarray(a.T)
@@ -104,6 +132,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
         (12, 10, 2, 3, 1, 2, 2),
         (16, 12, 4, 3, 2, 1, 1),
         (400, 9, 1, 3, 1, 1, 1),
+        (350, 9, 1, 3, 1, 1, 1),
     ],
 )
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
@@ -129,12 +158,12 @@ def test_convolutions(
     text = integer_conv(
         "convolve", spec, "store_row", isa, tile, padding=zero % 256, flipped=flipped
     )
-    compiled = compile_kernel("convolve", text, tmp_path, "int32_t")
+    made = compiled("convolve", text, tmp_path)
     x, w = (
         integers(dtype, 2, size, size, channels),
         integers(np.int8, filters, channels // groups, kernel, kernel),
     )
-    got = results(compiled, (2, out * out, filters), x, pack_conv_quads(w, groups, tile))
+    got = results(made, (2, out * out, filters), x, pack_conv_quads(w, groups, tile))
     # What is summed is x as the kernel sees it; the zero point is taken off by the sums of the weights.
     seen = zero - 128 * flipped
     exact = convolved(x, w, window, groups, zero).reshape(2, out * out, filters)
