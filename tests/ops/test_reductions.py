@@ -319,7 +319,11 @@ def test_what_a_convolution_wrote(along: tuple[int, ...], sizes: list[int | str]
         nodes,
         "read",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)],
-        [helper.make_empty_tensor_value_info(name) for name in ("mean", "top", "sums")],
+        [
+            helper.make_tensor_value_info("mean", TensorProto.FLOAT, None),
+            helper.make_tensor_value_info("top", TensorProto.INT64, None),
+            helper.make_tensor_value_info("sums", TensorProto.FLOAT, None),
+        ],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
