@@ -165,9 +165,9 @@ def _space_to_depth(site: Site) -> None:
         site.store((n, channel, y, x), site.read(0, source))
 
     if site.channels_last:
-        extents = (batch, height, width, block, block)
+        pixels = (batch, height, width, block, block)
         with (
-            b.parallel(extents, channels * 4) as (n, y, x, dy, dx),
+            b.parallel(pixels, channels * 4) as (n, y, x, dy, dx),
             b.loop(channels, "vector") as c,
         ):
             move(n, c, y, dy, x, dx)
