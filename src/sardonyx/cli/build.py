@@ -127,7 +127,10 @@ def _memory_lines(built: Built) -> list[str]:
 
     memory = built.memory
     gaps = f", and up to {memory.gaps} more for gaps" if memory.gaps else ""
-    lines = [f"memory {memory.context} + {memory.arena} bytes{gaps}"]
+    if memory.arena is None:
+        lines = [f"memory: ask {built.name}_memory_needed; its formula would fill pages"]
+    else:
+        lines = [f"memory {memory.context} + {memory.arena} bytes{gaps}"]
     if memory.most is None:
         lines.append("at most: no bound; declare ranges, as in --dim batch=1..8")
     else:

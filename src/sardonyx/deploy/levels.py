@@ -136,9 +136,10 @@ def memory_of_levels(levels: Sequence[Level], pointer_bytes: int) -> MemoryBill:
     """What suffices for each of them."""
     bills = [memory_of(level.blueprint, pointer_bytes) for level in levels]
     most = [bill.most for bill in bills]
+    arenas = [bill.arena for bill in bills if bill.arena is not None]
     return MemoryBill(
         max(bill.context for bill in bills),
-        max_of(*(bill.arena for bill in bills)),
+        max_of(*arenas) if len(arenas) == len(bills) else None,
         max(bill.gaps for bill in bills),
         None if None in most else max(bytes_ or 0 for bytes_ in most),
     )

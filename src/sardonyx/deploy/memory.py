@@ -28,6 +28,7 @@ from sardonyx.sizes import (
     min_of,
     substitute,
     symbol,
+    symbols,
     upper_bound,
 )
 
@@ -44,14 +45,14 @@ class MemoryBill:
 
     Attributes:
         context: of a context itself, whatever it runs.
-        arena: what is alive at once, over the dynamic dimensions.
+        arena: what is alive at once, over the dynamic dimensions; None where that would fill pages.
         gaps: what placing added to that at most, among the sizes that were tried.
         most: of context and arena, for every size within the declared ranges.
         stack: of one run, beside what the C library takes for itself; None where the compiler did not say.
     """
 
     context: int
-    arena: Size
+    arena: Size | None
     gaps: int
     most: int | None
     stack: int | None = None
@@ -59,7 +60,7 @@ class MemoryBill:
     def to_json(self) -> dict[str, Any]:
         return {
             "context": self.context,
-            "arena": str(self.arena),
+            "arena": None if self.arena is None else str(self.arena),
             "gaps": self.gaps,
             "most": self.most,
             "stack": self.stack,
@@ -70,12 +71,15 @@ def memory_of(blueprint: Blueprint, pointer_bytes: int) -> MemoryBill:
     """What a context takes; the stack is for whoever compiles to add."""
     slots = _over_dims(blueprint)
     context = context_bytes(blueprint, pointer_bytes)
-    formula = _most_alive(slots, blueprint.ranges)
-    gaps = 0
-    for sizes in _trials(blueprint):
-        spans = [(evaluate(slot.bytes, sizes), slot.first, slot.last) for slot in slots]
-        gaps = max(gaps, place_slots(spans).bytes - evaluate(formula, sizes))
+    formula: Size | None = _most_alive(slots, blueprint.ranges)
     bounded = bounded_layout(blueprint)
+    gaps = 0
+    if symbols(formula) <= set(blueprint.dims):
+        for sizes in _trials(blueprint):
+            spans = [(evaluate(slot.bytes, sizes), slot.first, slot.last) for slot in slots]
+            gaps = max(gaps, place_slots(spans).bytes - evaluate(formula, sizes))
+    else:
+        formula = None  # it has outgrown the limits of sizes
     return MemoryBill(context, formula, gaps, None if bounded is None else context + bounded.bytes)
 
 
@@ -149,7 +153,7 @@ def context_bytes(blueprint: Blueprint, pointer_bytes: int) -> int:
     """Of `struct NAME_context` in support/core.c, rounded up; the compiler checks that it fits."""
     ports = (*blueprint.inputs, *blueprint.outputs)
     axes = sum(len(port.shape) for port in ports)
-    run = _struct([(pointer_bytes, 5), (8, 3), (4, 6), (8, 2)])
+    run = _struct([(pointer_bytes, 5), (8, 3), (4, 5), (8, 2)])
     options = _struct([(pointer_bytes, 5), (8, 1), (pointer_bytes, 1), (8, 1), (4, 1)])
     numbers = len(blueprint.symbols) + axes + len(ports) + len(used_slots(blueprint.plan)) + 4
     own = _struct(
