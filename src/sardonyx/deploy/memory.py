@@ -71,16 +71,16 @@ def memory_of(blueprint: Blueprint, pointer_bytes: int) -> MemoryBill:
     """What a context takes; the stack is for whoever compiles to add."""
     slots = _over_dims(blueprint)
     context = context_bytes(blueprint, pointer_bytes)
-    formula: Size | None = _most_alive(slots, blueprint.ranges)
+    formula = _most_alive(slots, blueprint.ranges)
     bounded = bounded_layout(blueprint)
+    most = None if bounded is None else context + bounded.bytes
+    if not symbols(formula) <= set(blueprint.dims):  # it has outgrown the limits of sizes
+        return MemoryBill(context, None, 0, most)
     gaps = 0
-    if symbols(formula) <= set(blueprint.dims):
-        for sizes in _trials(blueprint):
-            spans = [(evaluate(slot.bytes, sizes), slot.first, slot.last) for slot in slots]
-            gaps = max(gaps, place_slots(spans).bytes - evaluate(formula, sizes))
-    else:
-        formula = None  # it has outgrown the limits of sizes
-    return MemoryBill(context, formula, gaps, None if bounded is None else context + bounded.bytes)
+    for sizes in _trials(blueprint):
+        spans = [(evaluate(slot.bytes, sizes), slot.first, slot.last) for slot in slots]
+        gaps = max(gaps, place_slots(spans).bytes - evaluate(formula, sizes))
+    return MemoryBill(context, formula, gaps, most)
 
 
 def bounded_layout(blueprint: Blueprint) -> Layout | None:
