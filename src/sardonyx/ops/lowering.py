@@ -160,7 +160,7 @@ class Site:
     def memory_order(self) -> tuple[int, ...]:
         """The axes of the first output as they lie in memory, the outermost first."""
         axes = tuple(range(len(self.out_shape())))
-        return (axes[0], *axes[2:], axes[1]) if self.channels_last else axes
+        return (0, *axes[2:], 1) if self.channels_last and len(axes) > 2 else axes
 
     def dtype(self, index: int) -> Dtype:
         return loop_dtype(self.call.input(index).dtype)
