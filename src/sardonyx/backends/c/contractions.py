@@ -56,6 +56,7 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     coarse = "#define SX_COARSE\n" if kernel.choice.variant in HALF_ARITHMETIC else ""
     flushed = kernel.choice.flushes and kernel.dtype == "f32"
     headers = HEADERS + ('#include "denormals.h"\n' if flushed else "")
+    flush = "    SX_FLUSHED\n" if flushed else ""
     return f"""\
 {coarse}{headers}
 struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
@@ -64,8 +65,7 @@ struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
 {text}
 int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
     const struct env env = {{run, p, n}};
-{"    SX_FLUSHED" + chr(10) if flushed else ""}\
-    contract(run, &env, p[{buffers[0]}], p[{buffers[1]}], {scratch}, n);
+{flush}    contract(run, &env, p[{buffers[0]}], p[{buffers[1]}], {scratch}, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }}
 """
