@@ -5,6 +5,7 @@
 w' is packed beforehand, so the weights are constants and every w' fits a byte with a sign. x' is what a processor
 multiplies: bytes of the sign that it wants, which a turned highest bit gives; shift is what that moves them by. The
 sums of the columns of w' are a constant, and what the sums begin with; where only a run knows zx, the epilogue adds them.
+A kernel that splits bytes takes off any shift: one near zx, for most numbers are near 0. Its weights are raised by 128.
 """
 
 from __future__ import annotations
@@ -54,10 +55,17 @@ from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, product, symbol
 
-__all__ = ["is_whole_quads", "write_integer_convolution", "write_integer_product"]
+__all__ = ["SPLIT", "is_whole_quads", "write_integer_convolution", "write_integer_product"]
 
 _BYTES = ("u8", "i8")
+SPLIT = ("gemm split", "direct split")
+_SPLIT_PAYS = (
+    12288  # products and more of them for a run of a row: to split it costs more than to widen it
+)
+_SPLIT_COLUMNS = 64  # and more of them, likewise
+_SPLIT_CHANNELS = 16  # and more of them: images, of which little is near 0, have fewer
 _CHANNELS = 16  # a register of bytes
+_NEAREST = 64  # to the least and the largest byte, of a shift: then two bytes beyond it on the near side are never too large
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
 _WHOLE_BITS = 0x4B400000  # of 1.5 * 2^23: from there on, the last bit of a float32 stands for 1
 _MOST_WEIGHTS = 1 << 24  # whose sums are worth a bound
@@ -80,6 +88,15 @@ class _Factors:
     lowest: int
     shift: int
     moved: int | None
+
+    @property
+    def split(self) -> _Factors:
+        """The same for a kernel that splits bytes, where x' has a sign."""
+        first = self.lowest + self.shift  # of the bytes themselves
+        at = 128 if self.moved is None else self.shift - self.moved - first
+        shift = first + min(max(at, _NEAREST), 256 - _NEAREST)
+        moved = None if self.moved is None else self.moved + shift - self.shift
+        return replace(self, lowest=first - shift, shift=shift, moved=moved)
 
 
 def write_integer_product(writer: Writer, group: Group, target: Target) -> Written | None:
@@ -123,10 +140,16 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
         dtype="i32",
         expected=expected,
     )
-    choice = choose(target, problem, product_variants(target, "i32", rows, inner, expected))
+    variants = product_variants(target, "i32", rows, inner, expected)
+    if target.splits_bytes and variants[0] != "gemv":
+        variants = _with_split(variants, "gemm split", inner, columns)
+    choice = choose(target, problem, variants)
+    if choice.variant in SPLIT:
+        factors = factors.split
     panel = target.panel_of(choice.variant, "i32")
     plain = tuple(n for n in (*numbers, inner, columns) if isinstance(n, int))
-    packing = Packing("quads", (*plain, panel, factors.zero))
+    name = "quads-raised" if choice.variant in SPLIT else "quads"
+    packing = Packing(name, (*plain, panel, factors.zero))
     packed = writer.extra(PackedConstant(factors.weights, packing), "i32", "in")
     weights = _rows_of(writer.graph.constants[factors.weights], plain)
     packed_sums = Packing("quad-sums", (*plain, panel, factors.zero))
@@ -150,6 +173,7 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
         "i32",
         _narrowed(writer, row_epilogue(writer, group, contraction, merged), sums),
         writer.b.number_of(sums.buffer) if sums.begun and sums.buffer else None,
+        origin=factors.shift % 256 if choice.variant in SPLIT else 0,
     )
     sizes: tuple[Size, ...] = (kernel.batch, rows, a.offset, a.by_row, a.by_column)
     return writer.done(complete(kernel, sizes))
@@ -224,8 +248,14 @@ def _convolved(
         if alone
         else convolution_variants(target, window, channels, held, "i32")
     )
+    each = (channels // window.groups, filters // window.groups)
+    if target.splits_bytes and not alone and each[0] >= _SPLIT_CHANNELS:
+        variants = _with_split(variants, "direct split", *each)
     choice = choose(target, problem, variants)
+    if choice.variant in SPLIT:
+        factors = factors.split
     buffer = channels_last_input(writer, source, held)
+    assert factors.moved is not None
     zero = factors.shift - factors.moved
     if choice.variant == "depthwise dot":
         zero %= 256
@@ -235,12 +265,14 @@ def _convolved(
         packing, factors = Packing("depthwise-bytes", (factors.zero,)), replace(factors, moved=0)
     else:
         panel, zero = target.panel_of(choice.variant, "i32"), zero % 256
-        packing = Packing("filter-quads", (window.groups, panel, factors.zero))
+        name = "filter-quads-raised" if choice.variant in SPLIT else "filter-quads"
+        packing = Packing(name, (window.groups, panel, factors.zero))
     of_bytes = packing.name == "depthwise-bytes"
     packed = writer.extra(
         PackedConstant(factors.weights, packing), "i8" if of_bytes else "i32", "in"
     )
-    beyond = None if of_bytes else packing.numbers[1] if packing.name == "filter-quads" else 0
+    of_quads = packing.name.startswith("filter-quads")
+    beyond = None if of_bytes else packing.numbers[1] if of_quads else 0
     packed_sums = Packing("filter-sums", (factors.zero,))
     sums = _sums(writer, factors, weights.reshape(filters, -1), packed_sums, beyond)
     corrected = _corrected(writer, site, factors, lowering.operands, sums)
@@ -267,8 +299,19 @@ def _convolved(
         _narrowed(writer, writer.b.kernel(), sums),
         zero,
         writer.b.number_of(sums.buffer) if sums.begun and sums.buffer else None,
+        origin=factors.shift % 256 if choice.variant in SPLIT else 0,
     )
     return writer.done(complete(kernel, (*shape, *counts)))
+
+
+def _with_split(variants: Sequence[str], name: str, run: int, columns: int) -> tuple[str, ...]:
+    """Other kernels, and the one that splits: in front where a rule expects that it pays.
+
+    Args:
+        run: bytes of a row that are split at a time.
+    """
+    pays = columns >= _SPLIT_COLUMNS and run * columns >= _SPLIT_PAYS
+    return (name, *variants) if pays else (*variants, name)
 
 
 def _depthwise_variants(
@@ -295,13 +338,14 @@ def _factors(writer: Writer, group: Group, operands: Bytes, target: Target) -> _
     values = graph.constants[b]
     if values.size and not -128 <= int(values.min()) - zero <= int(values.max()) - zero <= 127:
         return None
-    flipped = (held == "u8") != target.unsigned_bytes
-    shift = (128 if held == "u8" else -128) if flipped else 0
     if not _is_one(writer, group, operands.a_zero):
         return None
     known = _constant(writer, group, operands.a_zero)
-    moved = None if known is None else shift - (int(known.flat[0]) if known.size else 0)
-    return _Factors(b, zero, 0 if target.unsigned_bytes else -128, shift, moved)
+    at = None if known is None else int(known.flat[0]) if known.size else 0
+    flipped = (held == "u8") != target.unsigned_bytes
+    shift = (128 if held == "u8" else -128) if flipped else 0
+    lowest = 0 if target.unsigned_bytes else -128
+    return _Factors(b, zero, lowest, shift, None if at is None else shift - at)
 
 
 def _constant(

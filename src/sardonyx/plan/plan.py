@@ -205,6 +205,7 @@ class ProductKernel:
             the array SUMS. Its buffers and symbols are those of the whole kernel.
         start: the buffer of what sums of integers begin with, column by column; None where that is 0.
         coded: what the packed operand is where it is not a matrix of `dtype`.
+        origin: the byte of A that counts as 0 where bytes are split.
     """
 
     batch: Size
@@ -220,6 +221,7 @@ class ProductKernel:
     epilogue: Kernel
     start: int | None = None
     coded: CodedWeights | None = None
+    origin: int = 0
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -241,7 +243,7 @@ class ConvolutionKernel:
         choice: which kernel of the backend, and why.
         epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
         padding: what stands for 0, where activations are bytes: the byte, or its number where each channel is by itself.
-        start: as of a product.
+        start, origin: as of a product.
     """
 
     input: int
@@ -262,6 +264,7 @@ class ConvolutionKernel:
     epilogue: Kernel
     padding: int = 0
     start: int | None = None
+    origin: int = 0
 
     @property
     def depthwise(self) -> bool:

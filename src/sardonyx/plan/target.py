@@ -44,6 +44,7 @@ class Target:
         amx: whether products may go through AMX tiles.
         half_arithmetic: whether vectors of float16 are multiplied as they are.
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
+        splits_bytes: whether sums of products of bytes may saturate, so that it may pay to take the larger ones in turns.
         column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
 
@@ -59,6 +60,7 @@ class Target:
     amx: bool = False
     half_arithmetic: bool = False
     unsigned_bytes: bool = False
+    splits_bytes: bool = False
     column_dots: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:

@@ -28,7 +28,7 @@ from sardonyx.backends.c.variants import cut_of, target_of
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import FEW_ROWS
 from sardonyx.plan.halves import HALF_ARITHMETIC
-from sardonyx.plan.integers import is_whole_quads
+from sardonyx.plan.integers import SPLIT, is_whole_quads
 from sardonyx.plan.plan import (
     BATCH,
     CodedWeights,
@@ -139,7 +139,8 @@ def _coded_product(kernel: ProductKernel, coded: CodedWeights, isa: Isa) -> str:
 def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
     assert isinstance(kernel.inner, int)
-    flipped = (kernel.a.dtype == "u8") != isa.unsigned_bytes
+    split = kernel.choice.variant in SPLIT
+    flipped = (kernel.a.dtype == "u8") != (isa.unsigned_bytes or split)
     a, whole = kernel.a, is_whole_quads(kernel.a, kernel.inner)
     unit = 4 if whole else 1
 
@@ -152,6 +153,7 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
         render_size(a.offset if unit == 1 else a.offset // unit, name_of),
         "i32" if whole else "u8",
         flipped,
+        kernel.origin ^ 0x80 * flipped,
     )
     spec = GemmSpec(
         m=extent(kernel.rows, name_of),
@@ -164,7 +166,8 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
     )
     cut_by = cut_of(kernel.choice.variant, isa, "i32")
     tile, depth = cut_by.tile, cut_by.depth
-    return product("contract", spec, "store_row", isa, tile, depth, start=_start(kernel))
+    start = _start(kernel)
+    return product("contract", spec, "store_row", isa, tile, depth, start=start, split=split)
 
 
 def _start(kernel: ProductKernel | ConvolutionKernel) -> str:
@@ -194,7 +197,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         return half_convolution("contract", _conv_spec(kernel, name_of), "store_row", isa)
     if kernel.dtype == "i32" and not kernel.depthwise:
         cut = cut_of(kernel.choice.variant, isa, "i32")
-        flipped = (kernel.stored == "u8") != isa.unsigned_bytes
+        split = kernel.choice.variant in SPLIT
+        flipped = (kernel.stored == "u8") != (isa.unsigned_bytes or split)
         spec_of_bytes = _conv_spec(kernel, name_of)
         return integer_conv(
             "contract",
@@ -204,8 +208,10 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             cut.tile,
             padding=kernel.padding,
             flipped=flipped,
+            less=kernel.origin ^ 0x80 * flipped,
             depth=cut.depth,
             start=_start(kernel),
+            split=split,
         )
     if kernel.choice.variant == "winograd f16":
         return half_winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)

@@ -20,6 +20,7 @@ from sardonyx.backends.c.kernels.packing import (
     pack_depthwise,
     pack_depthwise_quads,
     quads,
+    raised_quads,
     signed_bytes,
 )
 from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
@@ -73,6 +74,11 @@ def _quads(array: Array, numbers: Numbers) -> Array:
     return pack_b(quads(signed_bytes(_matrix(array, numbers), zero)), Tile(1, panel))
 
 
+def _raised_quads(array: Array, numbers: Numbers) -> Array:
+    panel, zero = numbers[5:7]
+    return pack_b(raised_quads(signed_bytes(_matrix(array, numbers), zero)), Tile(1, panel))
+
+
 def _quad_sums(array: Array, numbers: Numbers) -> Array:
     return _sums_of(signed_bytes(_matrix(array, numbers), numbers[6]), numbers[7:])
 
@@ -110,6 +116,11 @@ def _filters(array: Array, numbers: Numbers) -> Array:
 def _filter_quads(array: Array, numbers: Numbers) -> Array:
     groups, panel, zero = numbers
     return pack_conv_quads(signed_bytes(array, zero), groups, Tile(1, panel))
+
+
+def _raised_filter_quads(array: Array, numbers: Numbers) -> Array:
+    groups, panel, zero = numbers
+    return pack_conv_quads(signed_bytes(array, zero), groups, Tile(1, panel), raised=True)
 
 
 def _filter_sums(array: Array, numbers: Numbers) -> Array:
@@ -150,6 +161,7 @@ _PACKINGS: MappingProxyType[str, Callable[[Array, Numbers], Array]] = MappingPro
         "panels-f16": _float16_panels,
         "tiles": _tiles,
         "quads": _quads,
+        "quads-raised": _raised_quads,
         "quad-sums": _quad_sums,
         "codes": _codes,
         "code-scales": _code_scales,
@@ -157,6 +169,7 @@ _PACKINGS: MappingProxyType[str, Callable[[Array, Numbers], Array]] = MappingPro
         "filters": _filters,
         "filters-f16": lambda array, numbers: pack_half_filters(array, numbers[0]),
         "filter-quads": _filter_quads,
+        "filter-quads-raised": _raised_filter_quads,
         "filter-sums": _filter_sums,
         "filters-transposed": _transposed_filters,
         "tile-filters": _tile_filters,

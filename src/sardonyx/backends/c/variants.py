@@ -6,6 +6,7 @@
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
     gemm f16    in float16 arithmetic, summed up in float32; direct f16, winograd f16 likewise
+    gemm split  of bytes whose sums might saturate, the larger ones in turns; direct split likewise
     digits 8    weights of 8 bits as they are stored; digits 4 of 4 bits
     depthwise   every channel by itself; `depthwise dot` of bytes, by dot products
     winograd    a convolution of fewer multiplications
@@ -28,7 +29,7 @@ from sardonyx.plan.target import Alternative, Target
 
 __all__ = ["Cut", "cut_of", "target_of"]
 
-_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16)?")  # fmt: skip
+_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16| split)?")  # fmt: skip
 
 # Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
 _TILES = {
@@ -71,6 +72,7 @@ def target_of(isa: Isa) -> Target:
         NARROW,
         tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
         unsigned_bytes=isa.unsigned_bytes,
+        splits_bytes=isa.byte_pairs,
         column_dots=isa.by_lane,
         half_arithmetic=isa.half_arithmetic,
     )

@@ -27,7 +27,7 @@ from sardonyx.backends.c.kernels.nest import (
     copied_words,
 )
 from sardonyx.backends.c.kernels.packing import pack_function, turn_function
-from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, copied_quads
+from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, copied_quads, row_done, split_names
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Operand:
         dtype: "f32", "f64", "f16" or "bf16"; "i32" for quads, or "u8" for bytes that are made into quads.
         flipped: the highest bit of every byte is turned over as it is copied: bytes without a sign become bytes with one,
             or the other way around, for so the processor multiplies them.
+        less: what the bytes are reduced by then, where they are split.
     """
 
     by_row: Extent
@@ -46,6 +47,7 @@ class Operand:
     offset: str = "0"
     dtype: str = "f32"
     flipped: bool = False
+    less: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,16 @@ def product(
     depth: int = DEPTH,
     loops: Loops = PLAIN,
     start: str = "",
+    split: bool = False,
 ) -> str:
     """The same for a tile of choice, for blocks of so many values of K, and by other loops.
 
     Args:
-        start: as of `tile.TileFamily`.
+        start, split: as of `tile.TileFamily`.
     """
     long = (isinstance(spec.k, str) or spec.k > PIECE) and spec.b.dtype != "i32"
     run = PIECE if long else 0
-    family = TileFamily(name, isa, tile, spec.b.dtype, run=run, start=start)
+    family = TileFamily(name, isa, tile, spec.b.dtype, run=run, start=start, split=split)
     nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""
@@ -129,7 +132,10 @@ def _nest(spec: GemmSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
     )
     rows = _quads_of_a if spec.a.dtype == "u8" else _rows_of_a
     locals_text, fill = rows(spec, family, choose_blocks(nest))
-    return replace(nest, locals=locals_text, fill=fill)
+    widening = ""
+    if family.split:
+        widening = rows(spec, split_names(family), choose_blocks(nest))[1]
+    return replace(nest, locals=locals_text, fill=fill, widening=widening)
 
 
 def _in_place(a: Operand, family: TileFamily) -> bool:
@@ -146,7 +152,7 @@ def _collide(spec: GemmSpec, family: TileFamily) -> bool:
 
 
 def _readers(a: Operand, family: TileFamily) -> str:
-    if a.flipped and a.dtype != "u8" and not family.pairs:
+    if a.flipped and a.dtype != "u8" and not family.copies_quads:
         return turn_function(family.name)
     if _in_place(a, family) or a.dtype == "u8":
         return ""
@@ -157,12 +163,12 @@ def _rows_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str,
     """What a task keeps, and how it finds the rows of a tile."""
     a = spec.a
     start = f"(const {C_TYPE[a.dtype]} *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * ({a.by_column})"
-    if a.flipped or family.pairs:
+    if a.flipped or family.copies_quads:
         buffer = f"int32_t copied[{family.tile.rows}][{copied_words(family, blocks.depth)}];\n"
         fill = f"""\
 for (int64_t r = 0; r < taken; r++) {{
-    {copied_quads(family, a.flipped, "copied[r]", f"{start} + r * ({a.by_row})", "kc")}
-    rows[0][r] = copied[r];
+    {copied_quads(family, a.flipped, a.less, "copied[r]", f"{start} + r * ({a.by_row})", "kc")}
+    rows[0][r] = copied[r];{row_done(family)}
 }}
 """
         return buffer, fill
@@ -198,10 +204,10 @@ def _quads_of_a(spec: GemmSpec, family: TileFamily, blocks: Blocks) -> tuple[str
     a = spec.a
     buffer = f"int32_t copied[{family.tile.rows}][{copied_words(family, blocks.depth)}];\n"
     place, widen = "copied[r]", ""
-    if family.pairs:
+    if family.copies_quads:
         buffer += f"int32_t gathered[{blocks.depth}];\n"
-        widen = copied_quads(family, False, "copied[r]", "gathered", "kc")
-        place, widen = "gathered", f"    {widen}\n"
+        widen = copied_quads(family, False, a.less, "copied[r]", "gathered", "kc")
+        place, widen = "gathered", f"    {widen}{row_done(family)}\n"
     fill = f"""\
 const uint8_t *from = (const uint8_t *)job->a + ({a.offset}) + m * ({a.by_row}) + k0 * 4 * ({a.by_column});
 const int64_t bytes = sx_least(({spec.count}) - k0 * 4, kc * 4);
@@ -211,7 +217,7 @@ for (int64_t r = 0; r < taken; r++) {{
     for (int64_t k = 0; k < bytes; k++)
         to[k] = from[r * ({a.by_row}) + k * ({a.by_column})]{" ^ 0x80" if a.flipped else ""};
     for (int64_t k = bytes; k < kc * 4; k++)
-        to[k] = 0;
+        to[k] = {a.less if family.split else 0};
 {widen}}}
 """
     return buffer, fill

@@ -35,7 +35,7 @@ from sardonyx.backends.c.kernels.nest import (
     nest_functions,
 )
 from sardonyx.backends.c.kernels.packing import turn_function
-from sardonyx.backends.c.kernels.tile import TileFamily, copied_quads
+from sardonyx.backends.c.kernels.tile import TileFamily, copied_quads, row_done, split_names
 
 __all__ = ["integer_conv"]
 
@@ -49,24 +49,26 @@ def integer_conv(
     *,
     padding: int,
     flipped: bool,
+    less: int = 0,
     depth: int = DEPTH,
     start: str = "",
+    split: bool = False,
 ) -> str:
     """C text of the convolution as a static function, as `conv.conv`; the channels of `spec` are bytes.
 
     Args:
         padding: the byte that stands for 0.
-        flipped: as of `gemm.Operand`.
-        start: as of `tile.TileFamily`.
+        flipped, less: as of `gemm.Operand`.
+        start, split: as of `tile.TileFamily`.
     """
-    family = TileFamily(name, isa, tile, "i32", start=start)
+    family = TileFamily(name, isa, tile, "i32", start=start, split=split)
     whole = spec.channels // spec.groups % 4 == 0
     if not whole:
-        nest = _narrow(spec, family, epilogue, padding, flipped, depth)
+        nest = _narrow(spec, family, epilogue, padding, flipped, less, depth)
     else:
-        copied = flipped or family.pairs
+        copied = flipped or family.copies_quads
         nest = (
-            _copied(spec, family, epilogue, flipped, depth)
+            _copied(spec, family, epilogue, flipped, less, depth)
             if copied
             else _wide(spec, family, epilogue, depth)
         )
@@ -78,7 +80,7 @@ def integer_conv(
         filler = (
             f"static const int32_t {name}_padding[{count}] = {{[0 ... {count - 1}] = {quad}}};\n"
         )
-        filler += turn_function(name) if flipped and not family.pairs else ""
+        filler += turn_function(name) if flipped and not family.copies_quads else ""
     return f"""\
 {steps_text(name, spec.window, len(spec.window.kernel), taps)}
 {filler}
@@ -103,21 +105,32 @@ def _wide(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
     return replace(nest, fill=fill, locals=sizes_text(spec.window))
 
 
-def _copied(spec: ConvSpec, family: TileFamily, epilogue: str, flipped: bool, depth: int) -> Nest:
+def _copied(
+    spec: ConvSpec, family: TileFamily, epilogue: str, flipped: bool, less: int, depth: int
+) -> Nest:
     spec = replace(spec, channels=spec.channels // 4)
-    place = f"copied[r] + s * kc{' * 2' if family.pairs else ''}"
-    fill = f"""\
+
+    def filled(into: TileFamily) -> str:
+        copied = copied_quads(into, flipped, less, "copied[r]", "from", "kc", "s * kc")
+        return f"""\
 {corner(spec, "int32_t")}
     rows[0][r] = copied[r];
     for (int64_t s = 0; s < segments; s++)
-        {{ {_tap(spec, family.name)} {copied_quads(family, flipped, place, "from", "kc")} }}
+        {{ {_tap(spec, family.name)} {copied} }}{row_done(into)}
 }}
 """
+
     nest = replace(base_nest(spec, family, epilogue), most=depth, merged=True)
     blocks = choose_blocks(nest)
     words = copied_words(family, blocks.segments * blocks.depth)
     buffer = f"int32_t copied[{family.tile.rows}][{words}];\n"
-    return replace(nest, fill=fill, locals=sizes_text(spec.window) + buffer)
+    widening = filled(split_names(family)) if family.split else ""
+    return replace(
+        nest,
+        fill=filled(family),
+        widening=widening,
+        locals=sizes_text(spec.window) + buffer,
+    )
 
 
 def _tap(spec: ConvSpec, name: str) -> str:
@@ -130,32 +143,44 @@ def _tap(spec: ConvSpec, name: str) -> str:
 
 
 def _narrow(
-    spec: ConvSpec, family: TileFamily, epilogue: str, padding: int, flipped: bool, depth: int
+    spec: ConvSpec,
+    family: TileFamily,
+    epilogue: str,
+    padding: int,
+    flipped: bool,
+    less: int,
+    depth: int,
 ) -> Nest:
     window, channels = spec.window, spec.channels // spec.groups
     taps = prod(window.kernel)
     count = taps * channels
     quads = -(-count // 4)
+    rest = quads * 4 - count
     nest = replace(base_nest(spec, family, epilogue), segments=1, depth=quads, most=depth)
-    place, first, turn = "copied[r]", "copied[r] + k0", ""
-    buffer = f"int32_t copied[{family.tile.rows}][{quads}];\n"
-    if family.pairs:
-        place, first = "gathered", "copied[r]"
-        turn = copied_quads(family, flipped, first, "gathered + k0", "kc")
-        words = copied_words(family, choose_blocks(nest).depth)
-        buffer = f"int32_t gathered[{quads}], copied[{family.tile.rows}][{words}];\n"
-    elif flipped:
-        turn = f"for (int64_t k = 0; k < {quads}; k++) copied[r][k] ^= (int32_t)0x80808080;"
-    fill = f"""\
+    words = copied_words(family, choose_blocks(nest).depth) if family.copies_quads else quads
+    gathered = f"int32_t gathered[{quads}];\n" if family.copies_quads else ""
+    buffer = f"{gathered}int32_t copied[{family.tile.rows}][{words}];\n"
+
+    def filled(into: TileFamily) -> str:
+        place, first, turn, beyond = "copied[r]", "copied[r] + k0", "", 0
+        if into.copies_quads:
+            place, first = "gathered", "copied[r]"
+            beyond = less ^ 0x80 * flipped if into.split else 0
+            turn = copied_quads(into, flipped, less, first, "gathered + k0", "kc") + row_done(into)
+        elif flipped:
+            turn = f"for (int64_t k = 0; k < {quads}; k++) copied[r][k] ^= (int32_t)0x80808080;"
+        return f"""\
 {corner(spec, "uint8_t")}
     uint8_t *to = (uint8_t *){place};
     rows[0][r] = {first};
 {_copied_taps(spec, family.name, padding)}
-    __builtin_memset(to + {count}, 0, {quads * 4 - count});
+    {f"__builtin_memset(to + {count}, {beyond}, {rest});" if rest else ""}
     {turn}
 }}
 """
-    return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
+
+    widening = filled(split_names(family)) if family.split else ""
+    return replace(nest, fill=filled(family), widening=widening, locals=sizes_text(window) + buffer)
 
 
 def _copied_taps(spec: ConvSpec, name: str, padding: int) -> str:

@@ -49,7 +49,7 @@ class Isa:
 
     @property
     def byte_pairs(self) -> bool:
-        """Whether products of bytes go two at a time, as numbers of 16 bits: nothing multiplies four exactly."""
+        """Whether sums of two products of bytes may saturate, and nothing multiplies four exactly (`support/split.h`)."""
         return self.name in ("avx2", "avx512") and not self.unsigned_bytes
 
     def lanes_of(self, dtype: str) -> int:

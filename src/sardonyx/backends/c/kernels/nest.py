@@ -18,7 +18,14 @@ from dataclasses import dataclass, replace
 from math import lcm, prod
 
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
-from sardonyx.backends.c.kernels.tile import LINE, TileFamily, lines_soon, tile_call, tile_functions
+from sardonyx.backends.c.kernels.tile import (
+    LINE,
+    TileFamily,
+    lines_soon,
+    split_names,
+    tile_call,
+    tile_functions,
+)
 
 Extent = int | str
 """A size: a number, or C text over the kernel's size symbols `n[0]`, `n[1]`, …"""
@@ -32,6 +39,7 @@ _TILES = 32  # of rows in a block
 _SUMS = 8192  # elements of C that wait on the stack for the next block of K
 GAP = 16  # values between rows that are copied, so that they fall into different sets of a cache
 TAPS = 64  # segments of K whose row pointers are kept at a time
+_EXTRAS = 25  # hundredths of a tile's quads: with more of them, pairs of 16 bits are faster
 _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
 
@@ -73,6 +81,7 @@ class Nest:
         locals: C text of what `fill` needs once a task function.
         fill: C text that sets rows[s][r] for s in [s0, s0 + segments), r in [0, taken), from value
             k0 of the segment on; tile rows are m, m + 1, …
+        widening: the same for `tile.split_names`, where rows are split.
         merged: `fill` lays the segments of a block end to end behind rows[0][r].
         most: values of K in a block.
     """
@@ -86,6 +95,7 @@ class Nest:
     depth: Extent
     panels_of: str
     fill: str
+    widening: str = ""
     locals: str = ""
     merged: bool = False
     column_of: str = "column"
@@ -117,7 +127,7 @@ def choose_blocks(nest: Nest) -> Blocks:
 
 def copied_words(family: TileFamily, quads: int) -> int:
     """The length of a copied row of quads."""
-    return 2 * quads + GAP if family.pairs else quads
+    return 2 * quads + GAP if family.copies_quads else quads
 
 
 def segments_of_pieces(nest: Nest) -> int:
@@ -164,15 +174,26 @@ def nest_functions(nest: Nest) -> str:
     start = f", {family.start} + {nest.column_of}" if family.start else ""
     far = "" if not lines else _distance(family, turns)
     soon = ", soon" if lines else ""
-    call = tile_call(
-        family,
-        counts,
-        "taken",
-        f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}{start}{soon}",
-    )
+    split = ", &split" if family.split else ""
+    arguments = f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, sums, {pitch}, {fresh}{start}{soon}{split}"
+    filled = nest.fill + tile_call(family, counts, "taken", arguments) + "\n"
+    functions, kept = tile_functions(family, counts), ""
+    if family.split:
+        pairs = split_names(family)
+        functions += tile_functions(pairs, counts)
+        room = tile.rows * blocks.segments * blocks.depth * _EXTRAS // 100 + 1
+        kept = f"struct sx_extra extras[{room}];\n"
+        widened = nest.widening + tile_call(pairs, counts, "taken", arguments)
+        filled = f"""\
+struct sx_rows split = {{.room = {room}, .extras = extras}};
+{nest.fill}if (split.count <= split.room) {{
+    {tile_call(family, counts, "taken", arguments)}
+}} else {{
+{indented(widened, 4)}}}
+"""
     return f"""\
 {SUPPORT}
-{tile_functions(family, counts)}
+{functions}
 struct {name}_job {{
     const struct env *env;
     const void *a, *b;
@@ -189,7 +210,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const int64_t stride = {nest.segments} * depth * {tile.columns};
     const {value} *rows[{1 if nest.merged else blocks.segments}][{tile.rows}];
     __attribute__((aligned(64))) {value} acc[{sums}];
-{indented(nest.locals, 4)}    (void)n;
+{indented(nest.locals + kept, 4)}    (void)n;
     for (int64_t task = begin; task < end; task++) {{
         const int64_t row_block = task % job->row_blocks;
         const int64_t column_block = task / job->row_blocks % job->column_blocks;
@@ -212,7 +233,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     {value} *sums = {place};
-{indented(far, 20)}{indented(nest.fill, 20)}{indented(call, 20)}                    if (last)
+{indented(far, 20)}{indented(filled, 20)}                    if (last)
                         for (int64_t r = 0; r < taken; r++)
                             {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
                 }}

@@ -72,14 +72,22 @@ def quads(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return np.ascontiguousarray(turned).view("<i4")[..., 0]
 
 
+def raised_quads(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """As `quads`, of bytes that are 128 too large and have no sign; what is put behind K is 0 all the same."""
+    return quads(array.view(np.uint8) ^ np.uint8(0x80))
+
+
 def signed_bytes(array: NDArray[np.generic], zero: int) -> NDArray[np.int8]:
     """Bytes less their zero point, where that leaves bytes."""
     return (array.astype(np.int16) - zero).astype(np.int8)
 
 
-def pack_conv_quads(weights: NDArray[np.generic], groups: int, tile: Tile) -> NDArray[np.generic]:
-    """As `pack_conv`, for bytes: four values of K side by side."""
-    return pack_b(quads(filter_matrices(weights, groups)), tile)
+def pack_conv_quads(
+    weights: NDArray[np.generic], groups: int, tile: Tile, *, raised: bool = False
+) -> NDArray[np.generic]:
+    """As `pack_conv`, for bytes: four values of K side by side; `raised` as `raised_quads` has them."""
+    matrices = filter_matrices(weights, groups)
+    return pack_b((raised_quads if raised else quads)(matrices), tile)
 
 
 def pack_depthwise(weights: NDArray[np.generic]) -> NDArray[np.generic]:

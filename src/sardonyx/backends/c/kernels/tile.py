@@ -14,16 +14,22 @@ multiply-adds, whatever the tile, the block or the thread: the same bits for any
 rows leave most registers idle, and one sum waits for the next: then several panels are taken at once.
 
 Integers are quads of bytes (`elements`): a step of k is four of them, multiplied and summed by one instruction. Where
-the processor has only one for pairs of 16 bits, the rows of A were widened when they were copied, and a step is two:
+the processor has none that is exact, but for pairs of 16 bits, rows of A were widened when they were copied, and a step is two:
 
     c[r][j] += evens(rows[s][r][k]) · evens(b[k][j])          bytes 0 and 2
     c[r][j] += odds(rows[s][r][k]) · odds(b[k][j])            bytes 1 and 3
+
+or they were split (`support/split.h`), and the bytes of B are 128 too large:
+
+    c[r][j] = -128 · sum of row r
+    c[r][j] += rows[s][r][k] · b[k][j]                        for k in depth
+    c[r][j] += quad · b[at][j]                                for the extras of row r; where there are many, as above
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, vector_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile
@@ -54,6 +60,8 @@ class TileFamily:
         apart: segments of a piece; 0 for all of them.
         run: values of a piece in a single segment; 0 for all of it.
         start: C text of a pointer at what sums of integers begin with, column by column; "" for zeros.
+        split: rows of A are what `sx_split` leaves, and bytes of B are 128 too large.
+        widened: with `split`, for where there would be too many extras: rows are what `sx_widen` leaves.
         soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
     """
@@ -65,6 +73,8 @@ class TileFamily:
     apart: int = 0
     run: int = 0
     start: str = ""
+    split: bool = False
+    widened: bool = False
     soon: int = 0
 
     @property
@@ -72,14 +82,19 @@ class TileFamily:
         return self.b == "i32"
 
     @property
-    def pairs(self) -> bool:
-        """Whether rows of A are quads as `sx_widen` leaves them: two words each."""
+    def copies_quads(self) -> bool:
+        """Whether rows of A are copied as `sx_split` or `sx_widen` leaves them."""
         return self.integer and self.isa.byte_pairs
 
     @property
+    def pairs(self) -> bool:
+        """Whether they are pairs: two words for every quad."""
+        return self.copies_quads and (self.widened or not self.split)
+
+    @property
     def words(self) -> int:
-        """Numbers that a row of A has for a step of k."""
-        return 2 if self.pairs else 1
+        """Numbers that a row of A may have for a step of k."""
+        return 2 if self.copies_quads else 1
 
     @property
     def dtype(self) -> str:
@@ -115,16 +130,42 @@ def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
     return each, max(1, lines // each)
 
 
-def copied_quads(family: TileFamily, flipped: bool, to: str, source: str, count: str) -> str:
-    """C text that copies quads of a row as the tile reads them; `packing.turn_function` is needed where there are no pairs."""
+def split_names(family: TileFamily) -> TileFamily:
+    """The family that takes over where rows would have too many extras."""
+    return replace(family, name=f"{family.name}_pairs", widened=True)
+
+
+def copied_quads(
+    family: TileFamily, flipped: bool, less: int, to: str, source: str, count: str, at: str = "0"
+) -> str:
+    """C text that copies quads of row `r` as the tile reads them, from its quad `at` on.
+
+    `packing.turn_function` is needed where they are neither split nor widened.
+
+    Args:
+        less: what the bytes are reduced by, after they were turned, where they are split.
+    """
+    words = "2 * " if family.pairs else ""
+    place = to if at == "0" else f"{to} + {words}{at}"
+    if not family.copies_quads:
+        return f"{family.name}_turn({place}, {source}, {count});"
+    if not family.split:  # bytes with a sign, of those without one
+        flipped, less = not flipped, 128
+    turned = f"(int32_t)0x{'80808080' if flipped else '0'}, {less}"
     if family.pairs:
-        return f"sx_widen({to}, {source}, {count}, (int32_t)0x{'80808080' if flipped else '0'});"
-    return f"{family.name}_turn({to}, {source}, {count});"
+        return f"sx_widen({place}, {source}, {count}, {turned});"
+    return f"sx_split(&split, r, {place}, {source}, {count}, {at}, {turned});"
+
+
+def row_done(family: TileFamily) -> str:
+    """C text after the last of row `r` was copied."""
+    return " split.ends[r] = split.count;" if family.split and not family.widened else ""
 
 
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
     """C text: types, readers, and a function for every number of rows asked for."""
-    parts = ['#include "dot.h"'] if family.integer else []
+    header = "split.h" if family.copies_quads else "dot.h"
+    parts = [f'#include "{header}"'] if family.integer else []
     parts += [
         vector_reader(f"{family.name}_a", family.dtype, family.lanes),
         vector_reader(f"{family.name}_b", family.b, family.lanes),
@@ -146,6 +187,7 @@ def _rows_function(family: TileFamily, rows: int) -> str:
     name, value = family.name, C_TYPE[family.dtype]
     started = f", const {value} *start" if family.start else ""
     started += ", int64_t soon" if family.soon else ""
+    started += ", const struct sx_rows *split" if family.split else ""
     several = family.panels_at_once(rows)
     loops = [_panels(family, rows, several)] if several > 1 else []
     loops.append(_panels(family, rows, 1))
@@ -170,15 +212,16 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     def place(r: int, p: int, v: int) -> str:
         return f"acc + {r} * pitch + {p * tile.columns + v * lanes}"
 
-    begin = [f"{name}_a_v c{r}_{p}_{v} = {_first(family, p, v)};" for r, p, v in cells]
+    begin = [f"{name}_a_v c{r}_{p}_{v} = {_first(family, r, p, v)};" for r, p, v in cells]
     add = [f"c{r}_{p}_{v} += {name}_a_load({place(r, p, v)});" for r, p, v in cells]
     store = [f"*({name}_a_m *)({place(r, p, v)}) = c{r}_{p}_{v};" for r, p, v in cells]
     streams = [f"const {stored} *b{p} = b + {p} * stride;" for p in range(panels)]
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
-    body = _pieces(family, pointers, begin, _inner(family, rows, panels), add, store)
+    extras = _extras(family, rows, panels) if family.split and not family.widened else []
+    body = _pieces(family, pointers, begin, _inner(family, rows, panels), extras, add, store)
     text = f"""
 for (; panel + {panels} <= panels; panel += {panels}) {{
-    const {name}_a_v zero = {{0}};
+    const {name}_a_v zero = {{0}};{_ones(family)}
     {_lines([*streams, *body], 4)}
     b += {panels} * stride;
     acc += {panels * tile.columns};{f" start += {panels * tile.columns};" if family.start else ""}
@@ -187,13 +230,37 @@ for (; panel + {panels} <= panels; panel += {panels}) {{
     return "".join(f"    {line}\n" for line in text.strip().split("\n"))
 
 
-def _first(family: TileFamily, p: int, v: int) -> str:
+def _ones(family: TileFamily) -> str:
+    """C text of what pairs of 16 bits are added up by."""
+    if not family.split or family.widened:
+        return ""
+    return f"\n    const {family.name}_a_v ones = zero + 0x10001;"
+
+
+def _first(family: TileFamily, r: int, p: int, v: int) -> str:
     """C text of what a sum begins with."""
-    if not family.start:
-        return "zero"
-    return (
-        f"fresh ? {family.name}_a_load(start + {p * family.tile.columns + v * family.lanes}) : zero"
-    )
+    first = "zero"
+    if family.start:
+        offset = p * family.tile.columns + v * family.lanes
+        first = f"(fresh ? {family.name}_a_load(start + {offset}) : zero)"
+    return f"{first} - split->sums[{r}] * 128" if family.split else first
+
+
+def _extras(family: TileFamily, rows: int, panels: int) -> list[str]:
+    """C statements: what is left of the rows' quads."""
+    lines: list[str] = []
+    for r in range(rows):
+        steps = [
+            f"const {family.name}_a_v x = ({family.name}_a_v){{0}} + split->extras[extra].quad;",
+            f"const int32_t *at = b + split->extras[extra].at * {family.tile.columns};",
+        ]
+        for p in range(panels):
+            for v in range(family.vectors):
+                y = f"{family.name}_b_load(at + {p} * stride + {v * family.lanes})"
+                total = f"c{r}_{p}_{v}"
+                steps.append(f"{total} = sx_bytes_{family.lanes}({total}, x, {y}, ones);")
+        lines += [f"for (; extra < split->ends[{r}]; extra++) {{", *_deeper(steps), "}"]
+    return ["if (split->count > 0) {", *_deeper(["int64_t extra = 0;", *lines]), "}"]
 
 
 def _pieces(
@@ -201,6 +268,7 @@ def _pieces(
     pointers: list[str],
     begin: list[str],
     inner: list[str],
+    extras: list[str],
     add: list[str],
     store: list[str],
 ) -> list[str]:
@@ -208,7 +276,7 @@ def _pieces(
     every = "for (int64_t s = 0; s < segments; s++) {"
     whole = ["int64_t k = 0;", "const int64_t end = depth;", *inner]
     if not family.apart and not family.run:
-        rest = ["if (!fresh) {", *_deeper(add), "}", *store]
+        rest = [*extras, "if (!fresh) {", *_deeper(add), "}", *store]
         return [*begin, every, *_deeper([*pointers, *whole]), "}", *rest]
     added = ["if (!first) {", *_deeper(add), "}", "first = 0;", *store, _IN_MEMORY]
     if family.run:
@@ -241,6 +309,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     """The loop over k: by vectors of A and their lanes, or by broadcast values of A."""
     name, tile, lanes = family.name, family.tile, family.lanes
     ahead = _AHEAD.get(family.isa.name, 0)
+    sign = "unsigned_" if family.split else ""
 
     def multiply(k: int, operands: list[tuple[str, int | None]], part: str = "") -> list[str]:
         lines = []
@@ -248,7 +317,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
             for v in range(family.vectors):
                 offset = k * tile.columns + v * lanes
                 y = f"{name}_b_load(b{p} + {offset})"
-                y = f"sx_{part}_{lanes}({y})" if part else y
+                y = f"sx_{sign}{part}_{lanes}({y})" if part else y
                 lines.append(f"const {name}_a_v y{p}_{v} = {y};")
                 if ahead and part != "odds":
                     lines.append(f"__builtin_prefetch(b{p} + {offset + ahead * tile.columns});")
@@ -266,7 +335,8 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     def step(k: int) -> list[str]:
         """One of k, by values of A; bytes as pairs are two."""
         found = []
-        for odd, part in enumerate(("evens", "odds") if family.pairs else ("",)):
+        parts = ("evens", "odds") if family.pairs else ("",)
+        for odd, part in enumerate(parts):
             step, offset = ("2 * k", 2 * k + odd) if family.pairs else ("k", k)
             place = f"{step} + {offset}" if offset else step
             found += [f"    {_IN_MEMORY}"] if part else []
@@ -309,8 +379,11 @@ def _step(family: TileFamily, total: str, operand: tuple[str, int | None], y: st
     if lane is not None:
         return f"sx_dot_lane({total}, {x}, {lane}, {y});"
     every = f"{family.name}_a_v"
+    operands = f"{total}, ({every}){{0}} + {x}, {y}"
+    if family.split and not family.widened:
+        return f"{total} = sx_bytes_{family.lanes}({operands}, ones);"
     step = "pairs" if family.pairs else "dot"
-    return f"{total} = sx_{step}_{family.lanes}({total}, ({every}){{0}} + {x}, {y});"
+    return f"{total} = sx_{step}_{family.lanes}({operands});"
 
 
 def _deeper(lines: Iterable[str]) -> list[str]:

@@ -6,12 +6,8 @@
  * b is signed. a is signed too, unless SX_DOT_UNSIGNED is 1: then it is unsigned, for so the processor has it.
  * Sums wrap. Instructions are written out, so that no compiler's headers are needed.
  *
- * x86 without VNNI multiplies pairs of 16 bits (those of bytes saturate), so that bytes are widened first. What is multiplied
- * often is widened once:
- *
- *     sums = sx_pairs_8(sums, sx_evens_8(a), sx_evens_8(b))      bytes 0 and 2 of every lane; sx_pairs_16
- *     sums = sx_pairs_8(sums, sx_odds_8(a), sx_odds_8(b))        bytes 1 and 3
- *     sx_widen(to, from, count, turned)    the evens and the odds of every quad, after the bits of `turned` were turned over */
+ * x86 without VNNI multiplies pairs of 16 bits (those of bytes saturate), so that bytes are widened first; `split.h` has
+ * another way. */
 #ifndef SX_DOT_H
 #define SX_DOT_H
 
@@ -64,8 +60,6 @@ static inline sx_i32x4 sx_dot_4(sx_i32x4 sums, sx_i32x4 a, sx_i32x4 b) {
 typedef int16_t sx_i16x16 __attribute__((vector_size(32)));
 typedef int16_t sx_i16x32 __attribute__((vector_size(64)));
 
-static inline sx_i32x4 sx_evens_4(sx_i32x4 quads) { return (sx_i32x4)(((sx_i16x8)quads << 8) >> 8); }
-static inline sx_i32x4 sx_odds_4(sx_i32x4 quads) { return (sx_i32x4)((sx_i16x8)quads >> 8); }
 static inline sx_i32x8 sx_evens_8(sx_i32x8 quads) { return (sx_i32x8)(((sx_i16x16)quads << 8) >> 8); }
 static inline sx_i32x8 sx_odds_8(sx_i32x8 quads) { return (sx_i32x8)((sx_i16x16)quads >> 8); }
 /* Both instructions in one piece: otherwise compilers let products wait for their sums, in more registers than there are. */
@@ -84,31 +78,6 @@ static inline sx_i32x16 sx_pairs_16(sx_i32x16 sums, sx_i32x16 a, sx_i32x16 b) {
     return sums;
 }
 #endif
-
-/* Vectors overlap those before them rather than run over the end. */
-static inline void sx_widen(int32_t *restrict to, const int32_t *restrict from, int64_t count, int32_t turned) {
-    typedef int32_t some __attribute__((vector_size(16), aligned(4), may_alias));
-    typedef int32_t many __attribute__((vector_size(32), aligned(4), may_alias));
-    for (int64_t next = 0; count >= 8 && next < count; next += 8) {
-        const int64_t k = next < count - 8 ? next : count - 8;
-        const sx_i32x8 quads = *(const many *)(from + k) ^ turned;
-        const sx_i32x8 evens = sx_evens_8(quads), odds = sx_odds_8(quads);
-        *(many *)(to + 2 * k) = __builtin_shufflevector(evens, odds, 0, 8, 1, 9, 2, 10, 3, 11);
-        *(many *)(to + 2 * k + 8) = __builtin_shufflevector(evens, odds, 4, 12, 5, 13, 6, 14, 7, 15);
-    }
-    for (int64_t next = 0; count >= 4 && count < 8 && next < count; next += 4) {
-        const int64_t k = next < count - 4 ? next : count - 4;
-        const sx_i32x4 quads = *(const some *)(from + k) ^ turned;
-        const sx_i32x4 evens = sx_evens_4(quads), odds = sx_odds_4(quads);
-        *(some *)(to + 2 * k) = __builtin_shufflevector(evens, odds, 0, 4, 1, 5);
-        *(some *)(to + 2 * k + 4) = __builtin_shufflevector(evens, odds, 2, 6, 3, 7);
-    }
-    for (int64_t k = 0; count < 4 && k < count; k++) {
-        const sx_i32x4 quads = {from[k] ^ turned};
-        to[2 * k] = sx_evens_4(quads)[0];
-        to[2 * k + 1] = sx_odds_4(quads)[0];
-    }
-}
 
 static inline sx_i32x8 sx_dot_8(sx_i32x8 sums, sx_i32x8 a, sx_i32x8 b) {
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)

@@ -14,7 +14,7 @@ from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
-from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads
+from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads, raised_quads
 from sardonyx.backends.c.toolchain import host_cpu
 
 Array = NDArray[np.generic]
@@ -27,7 +27,19 @@ WIDENED = [
     for isa, word in ((AVX2, "avx2"), (AVX512, "avx512bw"))
 ]
 NARROW = [pytest.param(isa, id=isa.name) for isa in (NEON, PORTABLE)]
-ISAS = pytest.mark.parametrize("isa", [*NARROW, *WIDENED])
+WAYS = pytest.mark.parametrize(
+    ("isa", "split"),
+    [
+        *(
+            pytest.param(*one.values, False, id=one.id, marks=one.marks)
+            for one in (*NARROW, *WIDENED)
+        ),
+        *(
+            pytest.param(*one.values, True, id=f"{one.id}, split", marks=one.marks)
+            for one in WIDENED
+        ),
+    ],
+)
 # Without VNNI, which takes bytes without a sign.
 FLAGS = [flag for flag in host_cpu().flags if "vnni" not in flag]
 
@@ -72,6 +84,32 @@ def test_rows_of_whole_quads(isa: Isa, dtype: type, k: int, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("isa", WIDENED)
+@pytest.mark.parametrize(
+    ("dtype", "origin"), [(np.int8, 0), (np.int8, -128), (np.uint8, 0), (np.uint8, 131)]
+)
+@pytest.mark.parametrize("spread", [4, 40, 400])
+def test_rows_are_split_or_widened(
+    isa: Isa, dtype: type, origin: int, spread: int, tmp_path: Path
+) -> None:
+    """Few bytes are far from the one that counts as 0, or all of them: then nothing is split."""
+    tile, flipped = tile_of(isa, "i32"), dtype is np.int8
+    less = origin + 128 * flipped
+    a_spec = Operand("n[0]", dtype="i32", flipped=flipped, less=less)
+    m, n, limits = 7, 3 * tile.columns + 1, np.iinfo(dtype)
+    spec = GemmSpec(m, n, "n[0]", a_spec, Packed(dtype="i32"))
+    text = product("product", spec, "store_row", isa, tile, split=True)
+    kernel = compiled("product", text, tmp_path)
+    rng = np.random.default_rng(spread)
+    for depth in (*range(1, 18), 384, 385, 1000):
+        drawn = rng.normal(origin, spread, (m, 4 * depth)).round()
+        a, b = drawn.clip(limits.min, limits.max).astype(dtype), integers(np.int8, 4 * depth, n)
+        a[:, ::37], b[::2] = rng.choice([limits.min, limits.max]), rng.choice([-128, 127])
+        exact = (a.astype(np.int64) - origin) @ b.astype(np.int64)
+        got = results(kernel, (m, n), a, pack_b(raised_quads(b), tile), depth)
+        np.testing.assert_array_equal(got, exact)
+
+
+@pytest.mark.parametrize("isa", WIDENED)
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_rows_are_widened_whatever_their_length(isa: Isa, dtype: type, tmp_path: Path) -> None:
     tile, flipped = tile_of(isa, "i32"), dtype is np.uint8
@@ -87,17 +125,21 @@ def test_rows_are_widened_whatever_their_length(isa: Isa, dtype: type, tmp_path:
         np.testing.assert_array_equal(got, exact)
 
 
-@ISAS
+@WAYS
 @pytest.mark.parametrize(("by_row", "by_column"), [("n[2]", "1"), ("1", "n[0]")])
-def test_rows_of_any_bytes(isa: Isa, by_row: str, by_column: str, tmp_path: Path) -> None:
+def test_rows_of_any_bytes(
+    isa: Isa, split: bool, by_row: str, by_column: str, tmp_path: Path
+) -> None:
     tile = tile_of(isa, "i32")
-    a_spec = Operand(by_row, by_column, dtype="u8")
+    a_spec = Operand(by_row, by_column, dtype="u8", flipped=split, less=128 * split)
     spec = GemmSpec("n[0]", "n[1]", "((n[2] + 3) / 4)", a_spec, Packed(dtype="i32"), 1, "n[2]")
-    kernel = compiled("product", product("product", spec, "store_row", isa, tile), tmp_path)
+    text = product("product", spec, "store_row", isa, tile, split=split)
+    kernel = compiled("product", text, tmp_path)
     for m, n, k in [(1, 1, 1), (5, 9, 3), (9, 33, 21), (17, 8, 3077)]:
         a, b = integers(np.int8, m, k), integers(np.int8, k, n)
         laid = a if by_column == "1" else np.ascontiguousarray(a.T)
-        got = results(kernel, (m, n), laid, pack_b(quads(b), tile), m, n, k)
+        packed = pack_b((raised_quads if split else quads)(b), tile)
+        got = results(kernel, (m, n), laid, packed, m, n, k)
         np.testing.assert_array_equal(got, a.astype(np.int64) @ b.astype(np.int64))
 
 
@@ -122,7 +164,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
     return out
 
 
-@ISAS
+@WAYS
 @pytest.mark.parametrize(
     ("channels", "filters", "groups", "kernel", "stride", "dilation", "pad"),
     [
@@ -138,6 +180,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
 def test_convolutions(
     isa: Isa,
+    split: bool,
     channels: int,
     filters: int,
     groups: int,
@@ -149,23 +192,33 @@ def test_convolutions(
     zero: int,
     tmp_path: Path,
 ) -> None:
-    tile, flipped = tile_of(isa, "i32"), dtype is np.uint8
+    tile, flipped = tile_of(isa, "i32"), (dtype is np.uint8) != split
     size = 9
     out = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
     pair = lambda number: (number, number)  # noqa: E731
     window = Window(pair(kernel), pair(stride), pair(dilation), pair(pad), pair(size), pair(out))
     spec = ConvSpec(2, channels, filters, window, groups, "i32", "i32")
+    less = 100 if split else 0
     text = integer_conv(
-        "convolve", spec, "store_row", isa, tile, padding=zero % 256, flipped=flipped
+        "convolve",
+        spec,
+        "store_row",
+        isa,
+        tile,
+        padding=zero % 256,
+        flipped=flipped,
+        less=less,
+        split=split,
     )
     made = compiled("convolve", text, tmp_path)
     x, w = (
         integers(dtype, 2, size, size, channels),
         integers(np.int8, filters, channels // groups, kernel, kernel),
     )
-    got = results(made, (2, out * out, filters), x, pack_conv_quads(w, groups, tile))
+    packed = pack_conv_quads(w, groups, tile, raised=split)
+    got = results(made, (2, out * out, filters), x, packed)
     # What is summed is x as the kernel sees it; the zero point is taken off by the sums of the weights.
-    seen = zero - 128 * flipped
+    seen = zero + 128 * flipped - less if split else zero - 128 * flipped
     exact = convolved(x, w, window, groups, zero).reshape(2, out * out, filters)
     sums = w.astype(np.int64).reshape(filters, -1).sum(axis=1)
     assert prod(got.shape)
