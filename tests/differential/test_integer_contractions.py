@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 import sardonyx as sx
 from sardonyx import Session
 from sardonyx.backends.c.contractions import target_of
-from sardonyx.backends.c.kernels.isa import AVX512, NEON
+from sardonyx.backends.c.kernels.isa import AVX512, NEON, Isa
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
 from sardonyx.passes.preparing.prepare import prepare
@@ -52,11 +52,11 @@ def answers(model: onnx.ModelProto, feeds: dict[str, Array]) -> tuple[Array, Arr
     return Session(model, fallback="refuse").run(None, feeds)[0], np.asarray(expected)
 
 
-def kernels_of(model: onnx.ModelProto) -> list[object]:
+def kernels_of(model: onnx.ModelProto, isa: Isa = NEON) -> list[ProductKernel | ConvolutionKernel]:
     """The kernels of the backend in the plan."""
     loaded = sx.load(model)
     prepared = prepare(loaded, infer_shapes(loaded))
-    plan = make_plan(prepared.model, prepared.shapes, None, target_of(NEON)).plan
+    plan = make_plan(prepared.model, prepared.shapes, None, target_of(isa)).plan
     return [k for k in plan.kernels if isinstance(k, (ProductKernel, ConvolutionKernel))]
 
 
@@ -164,6 +164,72 @@ def test_conv_integer(
     np.testing.assert_array_equal(ours, expected)
 
 
+def near(generator: np.random.Generator, dtype: type, zero: int, *shape: int) -> Array:
+    """Numbers near the zero point, as activations are; a few of them anywhere."""
+    limits = np.iinfo(dtype)
+    found = generator.normal(zero, 25, shape).round().clip(limits.min, limits.max).astype(dtype)
+    return np.where(generator.random(shape) < 0.02, drawn(generator, dtype, *shape), found)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zero"),
+    [(np.uint8, 0), (np.uint8, 131), (np.uint8, 255), (np.int8, -128), (np.int8, 4)],
+)
+@pytest.mark.parametrize("anywhere", [False, True])
+class TestLargeEnoughForEveryKernel:
+    """Rules prefer other kernels where there is more to multiply: those for few large numbers among them."""
+
+    def test_products(self, dtype: type, zero: int, anywhere: bool) -> None:
+        generator = np.random.default_rng(zero % 7)
+        x = drawn(generator, dtype, 30, 258) if anywhere else near(generator, dtype, zero, 30, 258)
+        weights = {
+            "w": drawn(generator, np.int8, 258, 100),
+            "xz": np.array(zero, dtype),
+            "wz": np.array(0, np.int8),
+        }
+        node = helper.make_node("MatMulInteger", ["x", "w", "xz", "wz"], ["y"])
+        ours, expected = answers(model_of([node], {"x": x}, weights), {"x": x})
+        np.testing.assert_array_equal(ours, expected)
+
+    @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2)])
+    def test_convolutions(
+        self, dtype: type, zero: int, anywhere: bool, kernel: int, stride: int
+    ) -> None:
+        generator, shape = np.random.default_rng(zero % 7), (1, 128, 9, 9)
+        x = drawn(generator, dtype, *shape) if anywhere else near(generator, dtype, zero, *shape)
+        weights = {
+            "w": drawn(generator, np.int8, 100, 128, kernel, kernel),
+            "xz": np.array(zero, dtype),
+            "wz": np.array(0, np.int8),
+        }
+        attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4}
+        node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], **attributes)
+        ours, expected = answers(model_of([node], {"x": x}, weights), {"x": x})
+        np.testing.assert_array_equal(ours, expected)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1, "gemv"), (64, "gemm split")])
+def test_without_vnni_few_large_numbers_are_taken_in_turns(rows: int, expected: str) -> None:
+    generator = np.random.default_rng(2)
+    x, w = drawn(generator, np.uint8, rows, 256), drawn(generator, np.int8, 256, 128)
+    zeros = {"xz": np.array(9, np.uint8), "wz": np.array(0, np.int8)}
+    node = helper.make_node("MatMulInteger", ["x", "w", "xz", "wz"], ["y"])
+    model = model_of([node], {"x": x}, {"w": w, **zeros})
+    assert [k.choice.variant for k in kernels_of(model, AVX512)] == [expected]
+    vnni = replace(AVX512, unsigned_bytes=True)
+    assert "split" not in kernels_of(model, vnni)[0].choice.variant
+
+
+def test_without_vnni_convolutions_take_fewer_products() -> None:
+    generator = np.random.default_rng(2)
+    x, w = drawn(generator, np.uint8, 1, 64, 28, 28), drawn(generator, np.int8, 64, 64, 3, 3)
+    zeros = {"xz": np.array(9, np.uint8), "wz": np.array(0, np.int8)}
+    node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], pads=[1] * 4)
+    model = model_of([node], {"x": x}, {"w": w, **zeros})
+    assert [k.choice.variant for k in kernels_of(model, AVX512)] == ["winograd"]
+    assert [k.choice.variant for k in kernels_of(model, NEON)] == ["direct"]
+
+
 def quantized_conv(
     generator: np.random.Generator, op: str, bias: bool, per_channel: bool
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
@@ -209,7 +275,7 @@ def quantized_conv(
 def test_between_quantize_and_dequantize(op: str, bias: bool, per_channel: bool) -> None:
     model, feeds = quantized_conv(np.random.default_rng(3), op, bias, per_channel)
     found = kernels_of(model)
-    assert [kernel.dtype for kernel in found] == ["i32"]  # type: ignore[attr-defined]
+    assert [kernel.dtype for kernel in found] == ["i32"]
     ours, expected = answers(model, feeds)
     steps = np.abs(ours - expected) / 0.25
     assert steps.max() <= 1  # sums that lie at a tie may be rounded to either side

@@ -52,6 +52,7 @@ from sardonyx.plan.plan import (
     ProductKernel,
 )
 from sardonyx.plan.target import Target
+from sardonyx.plan.winograd import integer_winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, product, symbol
 
@@ -251,6 +252,9 @@ def _convolved(
     each = (channels // window.groups, filters // window.groups)
     if target.splits_bytes and not alone and each[0] >= _SPLIT_CHANNELS:
         variants = _with_split(variants, "direct split", *each)
+    if integer_winograd_is_possible(target, window, channels, filters):
+        pays = winograd_pays(channels, filters, shape[0], counts, of_bytes=True)
+        variants = ("winograd", *variants) if pays else (*variants, "winograd")
     choice = choose(target, problem, variants)
     if choice.variant in SPLIT:
         factors = factors.split
@@ -260,6 +264,9 @@ def _convolved(
     if choice.variant == "depthwise dot":
         zero %= 256
         packing = Packing("depthwise-quads", (factors.zero,))
+    elif choice.variant == "winograd":
+        zero %= 256
+        packing = Packing("winograd-bytes", (target.panel_of("winograd", "i32"), factors.zero))
     elif alone:
         # There are no four channels to multiply at once; zero points are taken off as pixels are read.
         packing, factors = Packing("depthwise-bytes", (factors.zero,)), replace(factors, moved=0)
@@ -271,8 +278,7 @@ def _convolved(
     packed = writer.extra(
         PackedConstant(factors.weights, packing), "i8" if of_bytes else "i32", "in"
     )
-    of_quads = packing.name.startswith("filter-quads")
-    beyond = None if of_bytes else packing.numbers[1] if of_quads else 0
+    beyond = None if of_bytes else 0 if alone else target.panel_of(choice.variant, "i32")
     packed_sums = Packing("filter-sums", (factors.zero,))
     sums = _sums(writer, factors, weights.reshape(filters, -1), packed_sums, beyond)
     corrected = _corrected(writer, site, factors, lowering.operands, sums)

@@ -113,7 +113,10 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         if kernel.choice.variant in HALF_ARITHMETIC:
             return _half_filters(kernel)
         elements = _filters(kernel, plan.constants[described.place.number])
-    return None if elements is None else elements * BYTES[described.dtype]
+    if elements is None:
+        return None
+    of_bytes = not isinstance(kernel, Kernel | AttentionKernel) and kernel.dtype == "i32"
+    return elements if of_bytes else elements * BYTES[described.dtype]
 
 
 def _tiles(variant: str, columns: Size, inner: Size) -> Size:
@@ -134,10 +137,12 @@ def _half_filters(kernel: ConvolutionKernel) -> Size:
 
 def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:
     """Elements of packed filters; those of every group fill whole panels."""
-    taps = product(kernel.kernel)
-    if constant.packing is not None and constant.packing.name == "winograd":
+    taps, name = product(kernel.kernel), "" if constant.packing is None else constant.packing.name
+    if name == "winograd":
         taps += WINOGRAD_POINTS  # and the filters themselves
+    if name == "winograd-bytes":
+        taps = 2 * WINOGRAD_POINTS  # each of two bytes
     if kernel.depthwise or constant.packing is None:
         return taps * kernel.filters
-    panel = constant.packing.numbers[0 if constant.packing.name == "winograd" else 1]
+    panel = constant.packing.numbers[0 if name.startswith("winograd") else 1]
     return taps * kernel.channels * ceil_div(kernel.filters // kernel.groups, panel) * panel

@@ -14,15 +14,21 @@ from sardonyx.ops.lowering import Window
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 
-__all__ = ["winograd_is_possible", "winograd_pays"]
+__all__ = ["integer_winograd_is_possible", "winograd_is_possible", "winograd_pays"]
 
 LEAST = 16  # channels, and filters: the widest vectors have as many lanes
+_LEAST_BYTES = 32  # channels: as many numbers of 16 bits
+_MOST_BYTES = 2048  # of which sums of products, times 4, fit into 32 bits
 
 # In multiplications of the plain kernel, fitted to times on Neoverse N1; reading weights to times on AVX-512, whose
 # multipliers wait longer for what a network left in memory.
 _POINTS = 18  # for every tile, channel and filter
 _TRANSFORM = 80  # for every tile and channel, and for every tile and filter
 _WEIGHT = 112  # for every channel and filter: reading U
+_BYTE_POINTS, _BYTE_WEIGHT = (
+    24,
+    56,
+)  # the same of bytes, on AVX-512: the plain kernel takes three instructions for what pairs take four
 _GAIN = 0.9  # of the plain kernel's: less would not be worth the larger weights
 _UNKNOWN = 16  # what a size of an image is taken for where nobody knows it; there is one image
 
@@ -40,7 +46,23 @@ def winograd_is_possible(
     )
 
 
-def winograd_pays(channels: int, filters: int, images: Size, output: Sequence[Size]) -> bool:
+def integer_winograd_is_possible(
+    target: Target, window: Window, channels: int, filters: int
+) -> bool:
+    """The same for bytes, exactly: where the plain kernel multiplies no more of them at a time than numbers of 16 bits."""
+    return (
+        target.splits_bytes
+        and window.kernel == (3, 3)
+        and {*window.strides, *window.dilations, window.groups} == {1}
+        and _LEAST_BYTES <= channels <= _MOST_BYTES
+        and channels % 2 == 0
+        and filters >= LEAST
+    )
+
+
+def winograd_pays(
+    channels: int, filters: int, images: Size, output: Sequence[Size], *, of_bytes: bool = False
+) -> bool:
     """Whether it should be the faster way.
 
     What sizes are expected to be is not asked: the model decides alone, so that its answers have the same bits
@@ -53,5 +75,6 @@ def winograd_pays(channels: int, filters: int, images: Size, output: Sequence[Si
     several = images if isinstance(images, int) else 1
     pixels, tiles = several * height * width, several * (-(-height // 2)) * (-(-width // 2))
     pairs = channels * filters
-    cost = tiles * (_POINTS * pairs + _TRANSFORM * (channels + filters)) + _WEIGHT * pairs
+    points, weight = (_BYTE_POINTS, _BYTE_WEIGHT) if of_bytes else (_POINTS, _WEIGHT)
+    cost = tiles * (points * pairs + _TRANSFORM * (channels + filters)) + weight * pairs
     return cost < _GAIN * 9 * pixels * pairs

@@ -20,6 +20,7 @@ from sardonyx.backends.c.kernels.half import half_convolution, half_product
 from sardonyx.backends.c.kernels.half_winograd import half_winograd
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
+from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, render_epilogue
@@ -181,7 +182,8 @@ def variant_of(kernel: KernelSource) -> str:
         return kernel.choice.variant
     if isinstance(kernel, ConvolutionKernel):
         variant = kernel.choice.variant
-        if variant.partition(" ")[0] != "direct" or variant in ("direct wide", "direct narrow"):
+        said = variant in ("direct wide", "direct narrow") or kernel.dtype == "i32"
+        if said or variant.partition(" ")[0] != "direct":
             return variant
         way = "wide" if _conv_spec(kernel, namer(kernel.symbols)).wide else "narrow"
         return variant.replace("direct", f"direct {way}", 1)
@@ -195,6 +197,16 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         return amx_conv("contract", tiled, "store_row", kernel.choice.variant)
     if kernel.choice.variant == "direct f16":
         return half_convolution("contract", _conv_spec(kernel, name_of), "store_row", isa)
+    if kernel.dtype == "i32" and kernel.choice.variant == "winograd":
+        return integer_winograd(
+            "contract",
+            _conv_spec(kernel, name_of),
+            "store_row",
+            isa,
+            padding=kernel.padding,
+            flipped=kernel.stored == "u8",
+            start=_start(kernel),
+        )
     if kernel.dtype == "i32" and not kernel.depthwise:
         cut = cut_of(kernel.choice.variant, isa, "i32")
         split = kernel.choice.variant in SPLIT

@@ -24,7 +24,7 @@ from sardonyx.backends.c.kernels.packing import (
     signed_bytes,
 )
 from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
-from sardonyx.backends.c.kernels.points import pack_winograd
+from sardonyx.backends.c.kernels.points import pack_integer_winograd, pack_winograd
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.plan import Packing
 
@@ -128,6 +128,11 @@ def _filter_sums(array: Array, numbers: Numbers) -> Array:
     return _sums_of(moved.reshape(len(moved), -1).T, numbers[1:])
 
 
+def _winograd_bytes(array: Array, numbers: Numbers) -> Array:
+    panel, zero = numbers
+    return pack_integer_winograd(signed_bytes(array, zero), Tile(1, panel))
+
+
 def _tile_filters(array: Array, numbers: Numbers) -> Array:
     return pack_tile_filters(array.astype(np.float32, copy=False), *numbers)
 
@@ -174,6 +179,7 @@ _PACKINGS: MappingProxyType[str, Callable[[Array, Numbers], Array]] = MappingPro
         "filters-transposed": _transposed_filters,
         "tile-filters": _tile_filters,
         "winograd": lambda array, numbers: pack_winograd(array, Tile(1, *numbers)),
+        "winograd-bytes": _winograd_bytes,
         "winograd-f16": lambda array, _: pack_half_points(array),
         "depthwise": lambda array, _: pack_depthwise(array),
         "depthwise-bytes": lambda array, numbers: pack_depthwise(signed_bytes(array, numbers[0])),

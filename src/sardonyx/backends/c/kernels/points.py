@@ -3,7 +3,8 @@
     [block of channels][point][OC / NR][channel][NR]        U, and behind it
     [OC / NR][tap · IC + channel][NR]                       the weights themselves, as `packing.pack_conv` has them
 
-A kernel goes through a block of channels, point by point: it reads U in one stream.
+A kernel goes through a block of channels, point by point: it reads U in one stream. Of bytes, 4 U is a matrix of integers of
+16 bits, and two channels are side by side; nothing lies behind it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from sardonyx.backends.c.kernels.packing import pack_b, pack_conv
 POINTS = 16
 SEGMENT = 64  # channels summed at a time: the error of longer sums would be above that of engines that block
 _CHANNELS = 128  # of a block, at most
+_BYTES = 256  # the same of bytes
+_RUN = 32  # channels of bytes in the widest vector of 16 bits
 _FILTERS = 64  # transformed at a time: all of them in float64 might take more memory than the model
 _G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 
@@ -41,6 +44,26 @@ def winograd_points(weights: NDArray[np.generic]) -> NDArray[np.generic]:
             u = (_G @ some @ _G.T).reshape(-1, inner, POINTS).transpose(2, 1, 0)
             points[..., first : first + _FILTERS] = u
     return points
+
+
+def integer_blocks(channels: int) -> tuple[int, ...]:
+    """The same for bytes: an even number of channels, and none of the blocks shorter than the widest vector."""
+    parts = max(1, -(-channels // _BYTES))
+    borders = [i * channels // parts // _RUN * _RUN for i in range(parts)]
+    return tuple(end - begin for begin, end in pairwise([*borders, channels]))
+
+
+def pack_integer_winograd(weights: NDArray[np.int8], tile: Tile) -> NDArray[np.generic]:
+    """W[OC, IC, 3, 3] of bytes as above, in one line."""
+    outer, inner = weights.shape[:2]
+    doubled = (2 * _G).astype(np.int32)
+    u = (doubled @ weights.astype(np.int32) @ doubled.T).astype("<i2")
+    points = u.reshape(outer, inner, POINTS).transpose(2, 1, 0)
+    pairs = np.ascontiguousarray(points.reshape(POINTS, inner // 2, 2, outer).swapaxes(2, 3))
+    words = pairs.view("<i4")[..., 0]
+    borders = np.cumsum([0, *integer_blocks(inner)]) // 2
+    parts = [pack_b(words[:, a:b], tile).reshape(-1) for a, b in pairwise(borders)]
+    return np.concatenate(parts)
 
 
 def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:

@@ -61,6 +61,7 @@ class TileFamily:
         run: values of a piece in a single segment; 0 for all of it.
         start: C text of a pointer at what sums of integers begin with, column by column; "" for zeros.
         split: rows of A are what `sx_split` leaves, and bytes of B are 128 too large.
+        shorts: numbers of A and of B are pairs of 16 bits as they are.
         widened: with `split`, for where there would be too many extras: rows are what `sx_widen` leaves.
         soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
@@ -74,6 +75,7 @@ class TileFamily:
     run: int = 0
     start: str = ""
     split: bool = False
+    shorts: bool = False
     widened: bool = False
     soon: int = 0
 
@@ -89,7 +91,7 @@ class TileFamily:
     @property
     def pairs(self) -> bool:
         """Whether they are pairs: two words for every quad."""
-        return self.copies_quads and (self.widened or not self.split)
+        return self.copies_quads and not self.shorts and (self.widened or not self.split)
 
     @property
     def words(self) -> int:
@@ -382,7 +384,7 @@ def _step(family: TileFamily, total: str, operand: tuple[str, int | None], y: st
     operands = f"{total}, ({every}){{0}} + {x}, {y}"
     if family.split and not family.widened:
         return f"{total} = sx_bytes_{family.lanes}({operands}, ones);"
-    step = "pairs" if family.pairs else "dot"
+    step = "pairs" if family.pairs or family.shorts else "dot"
     return f"{total} = sx_{step}_{family.lanes}({operands});"
 
 

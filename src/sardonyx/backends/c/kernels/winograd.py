@@ -125,7 +125,7 @@ def input_transform(name: str, channels: int, lanes: int, blocks: WinogradBlocks
         f"const {vector} d{i}{j} = {load}(d + {i} * by_row + {j} * by_column + c);"
         for i, j in square
     ]
-    lines += _both_ways(vector, "d", "t", "v", _INPUT, 4)
+    lines += both_ways(vector, "d", "t", "v", INPUT, 4)
     lines += [f"*({name}_a_m *)(v + {(4 * i + j) * block} + c) = v{i}{j};" for i, j in square]
     body = "\n        ".join(lines)
     return f"""\
@@ -160,7 +160,7 @@ def output_values(name: str, pitch: int) -> list[str]:
         for i in range(4)
         for j in range(4)
     ]
-    return lines + _both_ways(f"{name}_a_v", "m", "s", "y", _OUTPUT, 2)
+    return lines + both_ways(f"{name}_a_v", "m", "s", "y", OUTPUT, 2)
 
 
 def _output(name: str, lanes: int, blocks: WinogradBlocks) -> str:
@@ -205,19 +205,19 @@ def _close(value: str, outputs: list[str]) -> list[str]:
     ]
 
 
-_INPUT: tuple[Callable[[list[str]], str], ...] = (
+INPUT: tuple[Callable[[list[str]], str], ...] = (
     lambda x: f"{x[0]} - {x[2]}",
     lambda x: f"{x[1]} + {x[2]}",
     lambda x: f"{x[2]} - {x[1]}",
     lambda x: f"{x[1]} - {x[3]}",
 )
-_OUTPUT: tuple[Callable[[list[str]], str], ...] = (
+OUTPUT: tuple[Callable[[list[str]], str], ...] = (
     lambda x: f"{x[0]} + {x[1]} + {x[2]}",
     lambda x: f"{x[1]} - {x[2]} - {x[3]}",
 )
 
 
-def _both_ways(
+def both_ways(
     vector: str,
     old: str,
     middle: str,

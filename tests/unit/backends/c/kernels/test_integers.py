@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
+from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads, raised_quads
+from sardonyx.backends.c.kernels.points import pack_integer_winograd
 from sardonyx.backends.c.toolchain import host_cpu
 
 Array = NDArray[np.generic]
@@ -223,3 +225,33 @@ def test_convolutions(
     sums = w.astype(np.int64).reshape(filters, -1).sum(axis=1)
     assert prod(got.shape)
     np.testing.assert_array_equal(got - seen * sums, exact)
+
+
+@pytest.mark.parametrize("isa", WIDENED)
+@pytest.mark.parametrize(
+    ("channels", "filters", "size", "pad"),
+    [(32, 16, 9, 1), (34, 40, 7, 0), (300, 33, 5, 1), (520, 70, 8, 2)],
+)
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
+def test_fewer_products(
+    isa: Isa,
+    channels: int,
+    filters: int,
+    size: int,
+    pad: int,
+    dtype: type,
+    zero: int,
+    tmp_path: Path,
+) -> None:
+    """Winograd's way: the same integers, where all are as large as they can be too."""
+    tile, flipped, out = tile_of(isa, "i32"), dtype is np.uint8, size + 2 * pad - 2
+    window = Window((3, 3), (1, 1), (1, 1), (pad, pad), (size, size), (out, out))
+    spec = ConvSpec(2, channels, filters, window, 1, "i32", "i32")
+    text = integer_winograd("convolve", spec, "store_row", isa, padding=zero % 256, flipped=flipped)
+    made = compiled("convolve", text, tmp_path)
+    x, w = integers(dtype, 2, size, size, channels), integers(np.int8, filters, channels, 3, 3)
+    x[0], w[0], w[1] = np.iinfo(dtype).min, -128, 127
+    got = results(made, (2, out * out, filters), x, pack_integer_winograd(w, tile))
+    exact = convolved(x, w, window, 1, zero).reshape(2, out * out, filters)
+    sums = w.astype(np.int64).reshape(filters, -1).sum(axis=1)
+    np.testing.assert_array_equal(got - (zero - 128 * flipped) * sums, exact)
