@@ -107,7 +107,7 @@ static inline void sx_split(
         }
         if (some % 8) {
             const size_t rest = (size_t)(some % 8) * sizeof *to;
-            quads = ((sx_i32x8){0} + less * 0x1010101) ^ turned;
+            quads = ((sx_i32x8){0} + (int32_t)((uint32_t)less * 0x1010101u)) ^ turned;
             __builtin_memcpy(&quads, from + k + 8 * whole, rest);
             quads ^= turned;
             any |= over[whole] = sx_split_8(&quads, less, &sums);
