@@ -8,6 +8,9 @@ task = (image, block of channels, line of output pixels along the last axis)
         for every few vectors of channels
             c[pixel][vector] += columns[tap row][pixel·stride + tap·dilation] * weights[tap]
         epilogue, pixel by pixel
+
+Of bytes, x86 multiplies pairs of 16 bits (`support/dot.h`), the second of which is 0 in the weights: whole numbers of 32 bits
+take it twice as long.
 """
 
 from __future__ import annotations
@@ -72,6 +75,11 @@ class _Shape:
         return lanes if self.spec.filters >= lanes else 1
 
     @property
+    def pairs(self) -> bool:
+        """Whether bytes are multiplied as pairs of 16 bits."""
+        return self.isa.name in ("avx2", "avx512") and self.spec.b == "i8" and self.lanes > 1
+
+    @property
     def vectors(self) -> int:
         """Vectors at a time: inputs that several pixels share stay in registers, beside the sums."""
         several = self.isa.registers >= 32 and self.spec.filters >= 2 * self.lanes
@@ -109,8 +117,9 @@ def depthwise(name: str, spec: DepthwiseSpec, epilogue: str, isa: Isa) -> str:
         f"{vector_types(f'{name}_s', sum_type(spec.a), shape.lanes)}"
         f"{vector_reader(f'{name}_w', spec.b, shape.lanes)}{_input_reader(shape)}"
     )
+    header = '#include "dot.h"\n' if shape.pairs else ""
     return f"""\
-{SUPPORT}
+{header}{SUPPORT}
 {readers}
 {functions}
 {_task_function(shape, epilogue)}
@@ -163,13 +172,21 @@ def _taps(shape: _Shape, pixels: int) -> str:
     name, window, lanes = shape.name, shape.spec.window, shape.lanes
     taps, stride, dilation = window.kernel[-1], window.strides[-1], window.dilations[-1]
 
+    def multiplied(total: str, x: str, weights: str) -> str:
+        if shape.pairs:
+            return f"{total} = sx_pairs_{lanes}({total}, {x}, {weights});"
+        return f"{total} += {x} * {weights};"
+
     def tap(position: str, column: list[str]) -> list[str]:
+        half = " & 0xffff" if shape.pairs else ""
         lines = [
-            f"const {name}_s_v w{v} = {name}_w_load(w + {position} * {shape.spec.filters} + {v * lanes});"
+            f"const {name}_s_v w{v} = {name}_w_load(w + {position} * {shape.spec.filters} + {v * lanes}){half};"
             for v in range(shape.vectors)
         ]
         lines += [
-            f"s{t}_{v} += {name}_in(columns[line][{column[t]}], c + {v * lanes}) * w{v};"
+            multiplied(
+                f"s{t}_{v}", f"{name}_in(columns[line][{column[t]}], c + {v * lanes})", f"w{v}"
+            )
             for t in range(pixels)
             for v in range(shape.vectors)
         ]
