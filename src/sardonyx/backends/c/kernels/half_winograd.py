@@ -28,6 +28,9 @@ from sardonyx.backends.c.kernels.winograd import (
     input_transform,
     launch_tiles,
     output_values,
+    stored_pixels,
+    task_borders,
+    task_sizes,
     tiles_of_all,
 )
 
@@ -145,27 +148,12 @@ def _tasks(
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-    const int64_t height = {window.input[0]}, width = {window.input[1]};
-    const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
-    const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
-    const int64_t all = {tiles_of_all(spec)};
-    const int64_t tiles = sx_pieces(all, {ROWS}), panels = {-(-spec.filters // COLUMNS)};
-    const int64_t shortest = all / tiles, taller = all % tiles;
-    __attribute__((aligned(64))) float v[{ROWS * v_pitch}], m[{most * m_pitch}];
+{task_sizes(spec, Tile(ROWS, COLUMNS))}    __attribute__((aligned(64))) float v[{ROWS * v_pitch}], m[{most * m_pitch}];
     __attribute__((aligned(64))) float scales[{POINTS * blocks.tiles}][{ROWS}];
     __attribute__((aligned(64))) _Float16 packed[{POINTS * blocks.tiles * strip}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
-        const int64_t row_block = task % job->row_blocks, column_block = task / job->row_blocks;
-        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
-        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
-        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
-        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
-        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
-        const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
-        const int64_t column = first_panel * {COLUMNS};
-        const int64_t count = sx_least({spec.filters}, last_panel * {COLUMNS}) - column;
-        const _Float16 *u = job->b;
+{task_borders(spec, Tile(ROWS, COLUMNS))}        const _Float16 *u = job->b;
         for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
             const int64_t kc = {name}_depths[block];
             const int32_t fresh = k0 == 0;
@@ -208,11 +196,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 {name}_repair(
                     job->a + b * height * width * {channels}, height, width,
                     i - {window.pads_begin[0]}, j - {window.pads_begin[1]}, plain, last_panel - first_panel, y);
-            for (int64_t pixel = 0; pixel < 4; pixel++)
-                if ((i + pixel / 2 < out_height) & (j + pixel % 2 < out_width))
-                    {epilogue}(
-                        job->env, b, (i + pixel / 2) * out_width + j + pixel % 2, column, count, y + pixel * {pitch});
-        }}
+{stored_pixels(epilogue, pitch)}        }}
     }}
 }}
 """

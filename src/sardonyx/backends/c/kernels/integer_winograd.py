@@ -25,6 +25,9 @@ from sardonyx.backends.c.kernels.winograd import (
     both_ways,
     launch_tiles,
     output_values,
+    stored_pixels,
+    task_borders,
+    task_sizes,
     tiles_of_all,
 )
 
@@ -169,27 +172,12 @@ def _tasks(
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-    const int64_t height = {window.input[0]}, width = {window.input[1]};
-    const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
-    const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
-    const int64_t all = {tiles_of_all(spec)};
-    const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
-    const int64_t shortest = all / tiles, taller = all % tiles;
-    const int32_t *rows[1][{tile.rows}];
+{task_sizes(spec, tile)}    const int32_t *rows[1][{tile.rows}];
     __attribute__((aligned(64))) int16_t v[{most * v_pitch}];
     __attribute__((aligned(64))) int32_t m[{most * m_pitch}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
-        const int64_t row_block = task % job->row_blocks, column_block = task / job->row_blocks;
-        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
-        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
-        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
-        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
-        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
-        const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
-        const int64_t column = first_panel * {tile.columns};
-        const int64_t count = sx_least({spec.filters}, last_panel * {tile.columns}) - column;
-        for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
+{task_borders(spec, tile)}        for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
             const int64_t kc = {name}_depths[block] / 2;
             const int32_t *u = job->b + {POINTS * tile.columns // 2} * panels * k0;
             for (int64_t at = top; at < bottom; at++) {{
@@ -214,11 +202,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
             const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
             int32_t *y = m + (at - top) * {m_pitch};
             {name}_output(y, (last_panel - first_panel) * {tile.columns}{begun});
-            for (int64_t pixel = 0; pixel < 4; pixel++)
-                if ((i + pixel / 2 < out_height) & (j + pixel % 2 < out_width))
-                    {epilogue}(
-                        job->env, b, (i + pixel / 2) * out_width + j + pixel % 2, column, count, y + pixel * {pitch});
-        }}
+{stored_pixels(epilogue, pitch)}        }}
     }}
 }}
 """

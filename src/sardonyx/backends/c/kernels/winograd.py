@@ -285,26 +285,11 @@ def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str)
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-    const int64_t height = {window.input[0]}, width = {window.input[1]};
-    const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
-    const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
-    const int64_t all = {tiles_of_all(spec)};
-    const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
-    const int64_t shortest = all / tiles, taller = all % tiles;
-    const float *rows[{-(-blocks.depth // SEGMENT)}][{tile.rows}];
+{task_sizes(spec, tile)}    const float *rows[{-(-blocks.depth // SEGMENT)}][{tile.rows}];
     __attribute__((aligned(64))) float v[{most * v_pitch}], m[{most * m_pitch}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
-        const int64_t row_block = task % job->row_blocks, column_block = task / job->row_blocks;
-        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
-        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
-        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
-        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
-        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
-        const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
-        const int64_t column = first_panel * {tile.columns};
-        const int64_t count = sx_least({spec.filters}, last_panel * {tile.columns}) - column;
-        const float *plain = job->b + ({POINTS} * panels + 9 * first_panel) * {stride};
+{task_borders(spec, tile)}        const float *plain = job->b + ({POINTS} * panels + 9 * first_panel) * {stride};
         for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
             const int64_t kc = {name}_depths[block];
             const float *u = job->b + {POINTS * tile.columns} * panels * k0;
@@ -340,13 +325,47 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 {name}_repair(
                     job->a + b * height * width * {channels}, height, width,
                     i - {window.pads_begin[0]}, j - {window.pads_begin[1]}, plain, last_panel - first_panel, y);
+{stored_pixels(epilogue, pitch)}        }}
+    }}
+}}
+"""
+
+
+def task_sizes(spec: ConvSpec, tile: Tile) -> str:
+    """C text: the sizes that all tasks share."""
+    window = spec.window
+    return f"""\
+    const int64_t height = {window.input[0]}, width = {window.input[1]};
+    const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
+    const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
+    const int64_t all = {tiles_of_all(spec)};
+    const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
+    const int64_t shortest = all / tiles, taller = all % tiles;
+"""
+
+
+def task_borders(spec: ConvSpec, tile: Tile) -> str:
+    """C text: what is task `task`'s own: panels, tiles of the micro-kernel, tiles of outputs from `top` to `bottom`, filters."""
+    return f"""\
+        const int64_t row_block = task % job->row_blocks, column_block = task / job->row_blocks;
+        const int64_t first_panel = sx_border(panels, job->column_blocks, column_block);
+        const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
+        const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
+        const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
+        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
+        const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
+        const int64_t column = first_panel * {tile.columns};
+        const int64_t count = sx_least({spec.filters}, last_panel * {tile.columns}) - column;
+"""
+
+
+def stored_pixels(epilogue: str, pitch: int) -> str:
+    """C text: the epilogue for the pixels of a tile of outputs that there are; they lie at `y`."""
+    return f"""\
             for (int64_t pixel = 0; pixel < 4; pixel++)
                 if ((i + pixel / 2 < out_height) & (j + pixel % 2 < out_width))
                     {epilogue}(
                         job->env, b, (i + pixel / 2) * out_width + j + pixel % 2, column, count, y + pixel * {pitch});
-        }}
-    }}
-}}
 """
 
 
