@@ -68,6 +68,8 @@ def describe_artifact(
         files: of the artifact, all but this one.
     """
     weights = blueprint.weights
+    types = tuple(tolerance_of(port.dtype) for port in blueprint.outputs)
+    tolerances = types if test is None else test.tolerances
     content = {
         "format": _FORMAT,
         "name": blueprint.name,
@@ -78,8 +80,8 @@ def describe_artifact(
         "weights": {"bytes": weights.size, "checksum": f"{checksum(weights):016x}"},
         "inputs": [_port(port) for port in blueprint.inputs],
         "outputs": [
-            {**_port(port), "tolerance": str(tolerance_of(port.dtype))}
-            for port in blueprint.outputs
+            {**_port(port), "tolerance": str(tolerance)}
+            for port, tolerance in zip(blueprint.outputs, tolerances, strict=True)
         ],
         "dims": list(blueprint.dims),
         "memory": memory.to_json(),
@@ -108,13 +110,14 @@ def read_self_test(artifact: Path, name: str) -> SelfTest | None:
             for word in ("inputs", "outputs")
         }
         dims = tuple(int(size) for size in described["dims"])
+        steps = bool(described.get("steps", False))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"it does not describe a self-test: {error!r}",
             where=f"file {str(manifest)!r}",
             hint="Build the artifact again.",
         ) from None
-    return SelfTest(dims, arrays["inputs"], arrays["outputs"])
+    return SelfTest(dims, arrays["inputs"], arrays["outputs"], steps)
 
 
 def manifest_of(artifact: Path) -> Path | None:
@@ -164,7 +167,12 @@ def _described(blueprint: Blueprint, test: SelfTest) -> dict[str, Any]:
         )
     ]
     count = len(test.inputs)
-    return {"dims": list(test.dims), "inputs": rows[:count], "outputs": rows[count:]}
+    return {
+        "dims": list(test.dims),
+        "inputs": rows[:count],
+        "outputs": rows[count:],
+        "steps": test.steps,
+    }
 
 
 def _port(port: PortShape) -> dict[str, Any]:
