@@ -99,7 +99,8 @@ def build_artifact(
             memory = memory_of(blueprint, target.pointer_bytes)
         weights = blueprint.weights.size
         check_weights(request, weights)
-        test = make_self_test(draft.model, blueprint)
+        cpus = [level.cpu for level in levels] or [cpu]
+        test = make_self_test(draft.model, blueprint, cpus)
         made = Delivery(blueprint, test, request, target, cpu, folder, memory, tuple(levels))
         paths, memory = made.write(source, draft.model, progress)
         if signer is not None:

@@ -3,8 +3,8 @@
 Inputs are examples from a seed; answers are those of a Session at precision "strict", whose bits depend on nothing but
 the model and the CPU that built it. An artifact's own answers may differ by the tolerance of their type (docs/numerics.md).
 
-Where a model rounds to steps of its own (QuantizeLinear), a sum that lies between two of them may be rounded to either on another
-kind of CPU, and what follows makes more of that: floats may then differ by a part of the largest.
+Where a model rounds to steps of its own (QuantizeLinear), a sum that lies between two of them may be rounded to the other one by a CPU
+without fused multiply-adds, and what follows makes more of that: floats may then differ by a part of the largest.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from sardonyx.backends.c.cpu import Cpu
 from sardonyx.comparison.inputs import example_inputs, sizes_of_feeds
 from sardonyx.comparison.tolerance import EXACT, Tolerance, tolerance_of
 from sardonyx.deploy.blueprint import Blueprint
@@ -30,6 +31,7 @@ __all__ = ["SelfTest", "checksum", "differing", "make_self_test", "sum_of_words"
 
 Array = npt.NDArray[Any]
 _STEPS = ("QuantizeLinear", "DynamicQuantizeLinear")
+_FUSED = frozenset({"fma", "neon"})  # CPUs with either have fused multiply-adds
 _OF_STEPS = 1 / 16  # MobileNetV2 of bytes is off by half of that without fused multiply-adds
 
 
@@ -38,7 +40,7 @@ class SelfTest:
     """Arrays in the order of the model's inputs, then of its outputs.
 
     Attributes:
-        steps: whether the model rounds to steps of its own.
+        steps: whether the model rounds to steps of its own, and one of the CPUs that it is for rounds otherwise.
     """
 
     dims: tuple[int, ...]
@@ -77,8 +79,12 @@ class SelfTest:
             file.write(content + bytes(-len(content) % ALIGNMENT))
 
 
-def make_self_test(model: ir.Model, blueprint: Blueprint) -> SelfTest | None:
-    """Ask the model; None where it has no answer to any example that comes to mind."""
+def make_self_test(model: ir.Model, blueprint: Blueprint, cpus: Sequence[Cpu]) -> SelfTest | None:
+    """Ask the model; None where it has no answer to any example that comes to mind.
+
+    Args:
+        cpus: what the artifact is compiled for.
+    """
     try:
         feeds = example_inputs(model)
         answers = Session(model, precision="strict").run(None, feeds)
@@ -92,7 +98,7 @@ def make_self_test(model: ir.Model, blueprint: Blueprint) -> SelfTest | None:
         tuple(sizes[dim] for dim in blueprint.dims),
         inputs,
         tuple(map(np.asarray, answers)),
-        _has_steps(model),
+        _has_steps(model) and any(_FUSED.isdisjoint(cpu.features) for cpu in cpus),
     )
 
 

@@ -61,7 +61,7 @@ __all__ = ["SPLIT", "is_whole_quads", "write_integer_convolution", "write_intege
 _BYTES = ("u8", "i8")
 SPLIT = ("gemm split", "direct split")
 _SPLIT_PAYS = (
-    12288  # products and more of them for a run of a row: to split it costs more than to widen it
+    12288  # products of a run of a row, and more: to split it takes longer than to widen it
 )
 _SPLIT_COLUMNS = 64  # and more of them, likewise
 _SPLIT_CHANNELS = 16  # and more of them: images, of which little is near 0, have fewer

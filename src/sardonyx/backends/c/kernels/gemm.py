@@ -27,7 +27,13 @@ from sardonyx.backends.c.kernels.nest import (
     copied_words,
 )
 from sardonyx.backends.c.kernels.packing import pack_function, turn_function
-from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, copied_quads, row_done, split_names
+from sardonyx.backends.c.kernels.tile import (
+    PIECE,
+    TileFamily,
+    copied_quads,
+    row_done,
+    widened_family,
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ def _nest(spec: GemmSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
     locals_text, fill = rows(spec, family, choose_blocks(nest))
     widening = ""
     if family.split:
-        widening = rows(spec, split_names(family), choose_blocks(nest))[1]
+        widening = rows(spec, widened_family(family), choose_blocks(nest))[1]
     return replace(nest, locals=locals_text, fill=fill, widening=widening)
 
 

@@ -35,7 +35,7 @@ from sardonyx.backends.c.kernels.nest import (
     nest_functions,
 )
 from sardonyx.backends.c.kernels.packing import turn_function
-from sardonyx.backends.c.kernels.tile import TileFamily, copied_quads, row_done, split_names
+from sardonyx.backends.c.kernels.tile import TileFamily, copied_quads, row_done, widened_family
 
 __all__ = ["integer_conv"]
 
@@ -124,7 +124,7 @@ def _copied(
     blocks = choose_blocks(nest)
     words = copied_words(family, blocks.segments * blocks.depth)
     buffer = f"int32_t copied[{family.tile.rows}][{words}];\n"
-    widening = filled(split_names(family)) if family.split else ""
+    widening = filled(widened_family(family)) if family.split else ""
     return replace(
         nest,
         fill=filled(family),
@@ -179,7 +179,7 @@ def _narrow(
 }}
 """
 
-    widening = filled(split_names(family)) if family.split else ""
+    widening = filled(widened_family(family)) if family.split else ""
     return replace(nest, fill=filled(family), widening=widening, locals=sizes_text(window) + buffer)
 
 

@@ -25,6 +25,7 @@ from sardonyx.backends.c.kernels.winograd import (
     both_ways,
     launch_tiles,
     output_values,
+    patch_function,
     stored_pixels,
     task_borders,
     task_sizes,
@@ -110,20 +111,7 @@ static inline void {name}_input(const uint8_t *d, int64_t by_row, int64_t by_col
     }}
 }}
 
-static __attribute__((noinline)) void {name}_patch(
-    const uint8_t *image, int64_t height, int64_t width, int64_t top, int64_t left, int64_t count, int16_t *v) {{
-    uint8_t patch[{POINTS * block}];
-    for (int64_t i = 0; i < 4; i++)
-        for (int64_t j = 0; j < 4; j++) {{
-            uint8_t *to = patch + (4 * i + j) * {block};
-            if (((uint64_t)(top + i) < (uint64_t)height) & ((uint64_t)(left + j) < (uint64_t)width))
-                __builtin_memcpy(to, image + ((top + i) * width + left + j) * {spec.channels}, (uint64_t)count);
-            else
-                __builtin_memset(to, {padding}, (uint64_t)count);
-        }}
-    {name}_input(patch, {4 * block}, {block}, count, v);
-}}
-"""
+{patch_function(name, spec.channels, block, "uint8_t", "int16_t", padding)}"""
 
 
 def _output(family: TileFamily, blocks: WinogradBlocks, start: str) -> str:

@@ -22,9 +22,9 @@ from sardonyx.backends.c.kernels.tile import (
     LINE,
     TileFamily,
     lines_soon,
-    split_names,
     tile_call,
     tile_functions,
+    widened_family,
 )
 
 Extent = int | str
@@ -81,7 +81,7 @@ class Nest:
         locals: C text of what `fill` needs once a task function.
         fill: C text that sets rows[s][r] for s in [s0, s0 + segments), r in [0, taken), from value
             k0 of the segment on; tile rows are m, m + 1, …
-        widening: the same for `tile.split_names`, where rows are split.
+        widening: the same for `tile.widened_family`, where rows are split.
         merged: `fill` lays the segments of a block end to end behind rows[0][r].
         most: values of K in a block.
     """
@@ -179,7 +179,7 @@ def nest_functions(nest: Nest) -> str:
     filled = nest.fill + tile_call(family, counts, "taken", arguments) + "\n"
     functions, kept = tile_functions(family, counts), ""
     if family.split:
-        pairs = split_names(family)
+        pairs = widened_family(family)
         functions += tile_functions(pairs, counts)
         room = tile.rows * blocks.segments * blocks.depth * _EXTRAS // 100 + 1
         kept = f"struct sx_extra extras[{room}];\n"

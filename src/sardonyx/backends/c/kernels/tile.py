@@ -132,7 +132,7 @@ def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
     return each, max(1, lines // each)
 
 
-def split_names(family: TileFamily) -> TileFamily:
+def widened_family(family: TileFamily) -> TileFamily:
     """The family that takes over where rows would have too many extras."""
     return replace(family, name=f"{family.name}_pairs", widened=True)
 

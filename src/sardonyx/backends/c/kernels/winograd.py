@@ -137,16 +137,29 @@ static inline void {name}_input(const float *d, int64_t by_row, int64_t by_colum
     }}
 }}
 
+{patch_function(name, channels, block)}"""
+
+
+def patch_function(
+    name: str,
+    channels: int,
+    block: int,
+    element: str = "float",
+    made: str = "float",
+    padding: int = 0,
+) -> str:
+    """`<name>_patch`: what `<name>_input` makes of a tile at a border, where `padding` is around the image."""
+    return f"""\
 static __attribute__((noinline)) void {name}_patch(
-    const float *image, int64_t height, int64_t width, int64_t top, int64_t left, int64_t count, float *v) {{
-    float patch[{POINTS * block}];
+    const {element} *image, int64_t height, int64_t width, int64_t top, int64_t left, int64_t count, {made} *v) {{
+    {element} patch[{POINTS * block}];
     for (int64_t i = 0; i < 4; i++)
         for (int64_t j = 0; j < 4; j++) {{
-            float *to = patch + (4 * i + j) * {block};
+            {element} *to = patch + (4 * i + j) * {block};
             if (((uint64_t)(top + i) < (uint64_t)height) & ((uint64_t)(left + j) < (uint64_t)width))
                 __builtin_memcpy(to, image + ((top + i) * width + left + j) * {channels}, count * sizeof *to);
             else
-                __builtin_memset(to, 0, count * sizeof *to);
+                __builtin_memset(to, {padding}, count * sizeof *to);
         }}
     {name}_input(patch, {4 * block}, {block}, count, v);
 }}
