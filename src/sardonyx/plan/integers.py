@@ -19,13 +19,14 @@ import onnx_ir as ir
 from sardonyx.loops.build import cast
 from sardonyx.loops.fused import fuse_products
 from sardonyx.loops.index import unflatten
-from sardonyx.loops.nodes import Expr, Kernel, Load, const
+from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load, const
 from sardonyx.loops.ranges import SMALL, Range, apply_ranges, range_of
 from sardonyx.loops.steps import count_gelus
 from sardonyx.ops.lowering import (
     Bytes,
     IntegerConvolution,
     IntegerProduct,
+    Position,
     Site,
     Window,
 )
@@ -46,6 +47,7 @@ from sardonyx.plan.plan import (
     COLUMN,
     ROW,
     SUMS,
+    Begin,
     ConvolutionKernel,
     Matrix,
     Packing,
@@ -54,7 +56,7 @@ from sardonyx.plan.plan import (
 from sardonyx.plan.target import Target
 from sardonyx.plan.winograd import integer_winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
-from sardonyx.sizes import Size, product, symbol
+from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
 
 __all__ = ["SPLIT", "is_whole_quads", "write_integer_convolution", "write_integer_product"]
 
@@ -104,6 +106,9 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     """The product by a kernel of the backend; None where it has none for it."""
     lowering = group.root.lowering
     assert isinstance(lowering, IntegerProduct)
+    second = group.root.node.inputs[lowering.operands.b]
+    if second is not None and second not in writer.graph.constants:
+        return _write_of_runs(writer, group, lowering, target)
     factors = _factors(writer, group, lowering.operands, target)
     if factors is None:
         return None
@@ -178,6 +183,120 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     )
     sizes: tuple[Size, ...] = (kernel.batch, rows, a.offset, a.by_row, a.by_column)
     return writer.done(complete(kernel, sizes))
+
+
+def _write_of_runs(
+    writer: Writer, group: Group, lowering: IntegerProduct, target: Target
+) -> Written | None:
+    """The product of bytes that only a run knows, both of them; None where no kernel multiplies them.
+
+    sum (x - zx) (y - zy)  =  sum x' y'  -  dx sum y'  +  K dx dy  -  dy sum x'        dx = zx - shift of x, dy likewise
+
+    The kernel finds the sums of the columns as it packs y'; those of the rows, if any are needed, the epilogue.
+    """
+    operands = lowering.operands
+    found = _both_zeros(writer, group, operands, target)
+    if found is None:
+        return None
+    (shift, dx), dy = found
+    site = writer.site(group)
+    contraction = replace(lowering.describe(site), dtype="i32")
+    inner, columns, batch = contraction.inner, contraction.columns, product(contraction.batch)
+    if isinstance(inner, int) and inner > _MOST_TERMS:
+        return None
+    writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: inner, COLUMN: columns})
+    at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
+    x, y = (
+        matrix_of(writer, group, number, element, row, column)
+        for number, element, row, column in (
+            (operands.a, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER),
+            (operands.b, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN),
+        )
+    )
+    if x is None or y is None:
+        return None
+    merged = merges_rows(x, y, contraction, batch)
+    rows = batch * contraction.rows if merged else contraction.rows
+    expected = expected_sizes(target, writer.graph.definitions)
+    variants = product_variants(target, "i32", rows, inner, expected)
+    if variants[0] == "gemv":
+        return None  # to pack y takes longer than to multiply it
+    count = 1 if merged else batch
+    problem = product_problem(
+        count, rows, columns, inner, x, y, packed=False, dtype="i32", expected=expected
+    )
+    choice = choose(target, problem, variants)
+    panel = target.panel_of(choice.variant, "i32")
+    wide = ceil_div(columns, panel) * panel
+    copies = batch if BATCH in symbols(y.offset) else 1
+    scratch = writer.scratch("i32", copies * wide * (ceil_div(inner, 4) + 1))
+    sums = _sums_of_runs(x.dtype, y.dtype, inner, (shift, dx), dy)
+    writer.b.reset()
+    described, read = contraction.finish, contraction.a
+
+    def finish(at: Position, m: Size, n: Size, total: Expr) -> Expr:
+        total = total - sums.offset if sums.offset else total
+        if dy:
+            with writer.b.outside((*at, m)):
+                row = writer.b.local(const(0, "i32"))
+                with writer.b.loop(inner, "vector") as k:
+                    writer.b.set(row, row + cast(read(at, m, k), "i32"))
+                moved = writer.b.let((row - cast(writer.b.size(inner * shift), "i32")) * dy)
+            total = total - moved
+        return described(at, m, n, total)
+
+    contraction = replace(contraction, finish=finish)
+    kernel = ProductKernel(
+        count,
+        rows,
+        columns,
+        inner,
+        x,
+        y,
+        writer.b.number_of(scratch),
+        panel,
+        choice,
+        "i32",
+        _narrowed(writer, row_epilogue(writer, group, contraction, merged), sums),
+        begin=Begin(-dx, dy, sums.offset),
+    )
+    sizes = [count, rows, columns, inner]
+    sizes += [size for one in (x, y) for size in (one.offset, one.by_row, one.by_column)]
+    return writer.done(complete(kernel, tuple(sizes)))
+
+
+def _both_zeros(
+    writer: Writer, group: Group, operands: Bytes, target: Target
+) -> tuple[tuple[int, int], int] | None:
+    """(shift of x, dx), dy as of `_write_of_runs`; None where they are not known, or no kernel multiplies such bytes."""
+    graph, inputs = writer.graph, group.root.node.inputs
+    held = [graph.dtype(value) for n in (operands.a, operands.b) if (value := inputs[n])]
+    if not set(held) <= set(_BYTES) or target.panel("i32", few=False) is None:
+        return None
+    zeros = [_constant(writer, group, n) for n in (operands.a_zero, operands.b_zero)]
+    known = [
+        0 if zero.size == 0 else int(zero.flat[0])
+        for zero in zeros
+        if zero is not None and zero.size <= 1
+    ]
+    if len(known) < 2:
+        return None
+    turned = (held[0] == "u8") != target.unsigned_bytes
+    shift = (128 if held[0] == "u8" else -128) if turned else 0
+    return (shift, known[0] - shift), known[1] - (128 if held[1] == "u8" else 0)
+
+
+def _sums_of_runs(x: Dtype, y: Dtype, inner: Size, moved: tuple[int, int], dy: int) -> _Sums:
+    """What is known of the kernel's sums; the epilogue does not need them to be small where it takes off more."""
+    lowest = {"u8": 0, "i8": -128}
+
+    def farthest(dtype: Dtype, zero: int) -> int:
+        return max(abs(lowest[dtype] - zero), abs(lowest[dtype] + 255 - zero))
+
+    if dy or not isinstance(inner, int):
+        return _Sums(None, True, 0, None)
+    most = inner * farthest(x, sum(moved)) * farthest(y, 128 if y == "u8" else 0)
+    return _Sums(None, True, _WHOLE_BITS if most <= SMALL else 0, most)
 
 
 def _rows_of(array: Array, numbers: Sequence[int]) -> Array:

@@ -192,6 +192,15 @@ class CodedWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class Begin:
+    """What sums of bytes begin with in a column of B: factor · (the sum of the column's bytes - K · zero) + offset."""
+
+    factor: int
+    zero: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProductKernel:
     """Batched matrix products, by a kernel of the backend.
 
@@ -204,6 +213,7 @@ class ProductKernel:
         epilogue: what happens to a row of sums: over the symbols BATCH, ROW, COLUMN and COUNT, and
             the array SUMS. Its buffers and symbols are those of the whole kernel.
         start: the buffer of what sums of integers begin with, column by column; None where that is 0.
+        begin: the same where the kernel finds it as it packs bytes.
         coded: what the packed operand is where it is not a matrix of `dtype`.
         origin: the byte of A that counts as 0 where bytes are split.
     """
@@ -222,6 +232,7 @@ class ProductKernel:
     start: int | None = None
     coded: CodedWeights | None = None
     origin: int = 0
+    begin: Begin | None = None
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from sardonyx.plan.plan import (
     Matrix,
     ProductKernel,
 )
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, ceil_div
 
 __all__ = ["extent", "namer", "render_contraction", "target_of", "variant_of"]
 
@@ -139,7 +139,6 @@ def _coded_product(kernel: ProductKernel, coded: CodedWeights, isa: Isa) -> str:
 
 def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
-    assert isinstance(kernel.inner, int)
     split = kernel.choice.variant in SPLIT
     flipped = (kernel.a.dtype == "u8") != (isa.unsigned_bytes or split)
     a, whole = kernel.a, is_whole_quads(kernel.a, kernel.inner)
@@ -147,6 +146,11 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
 
     def cut(size: Size) -> int | str:
         return extent(size if unit == 1 else size // unit, name_of)
+
+    def bytes_of(matrix: Matrix) -> Operand:
+        by_row, by_column = extent(matrix.by_row, name_of), extent(matrix.by_column, name_of)
+        offset = render_size(matrix.offset, name_of)
+        return Operand(by_row, by_column, offset, matrix.dtype, flipped=matrix.dtype == "u8")
 
     operand = Operand(
         cut(a.by_row),
@@ -159,11 +163,12 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
     spec = GemmSpec(
         m=extent(kernel.rows, name_of),
         n=extent(kernel.columns, name_of),
-        k=-(-kernel.inner // 4),
+        k=extent(ceil_div(kernel.inner, 4), name_of),
         a=operand,
-        b=Packed(dtype="i32"),
+        b=Packed(dtype="i32") if kernel.b is None else bytes_of(kernel.b),
         batch=extent(kernel.batch, name_of),
-        count=kernel.inner,
+        count=extent(kernel.inner, name_of),
+        begin=kernel.begin,
     )
     cut_by = cut_of(kernel.choice.variant, isa, "i32")
     tile, depth = cut_by.tile, cut_by.depth

@@ -6,7 +6,8 @@
 A is read where it lies if its rows are runs of the type that is summed; transposed or half-precision
 rows are copied to the stack, a tile at a time. B is packed beforehand (`packing.pack_b`), or, when
 only a run knows it, packed into `scratch` by the same threads: `packing.packed_bytes(k, n, tile, dtype)`
-for every matrix, which is one if its offset is "0", else one for every batch.
+for every matrix, which is one if its offset is "0", else one for every batch. Behind the panels of bytes lies what their
+sums begin with: a number for every column of every panel.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from sardonyx.backends.c.kernels.nest import (
     choose_blocks,
     copied_words,
 )
-from sardonyx.backends.c.kernels.packing import pack_function, turn_function
+from sardonyx.backends.c.kernels.packing import (
+    pack_function,
+    pack_quads_function,
+    turn_function,
+)
 from sardonyx.backends.c.kernels.tile import (
     PIECE,
     TileFamily,
@@ -34,6 +39,7 @@ from sardonyx.backends.c.kernels.tile import (
     row_done,
     widened_family,
 )
+from sardonyx.plan.plan import Begin
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class GemmSpec:
 
     Attributes:
         count: bytes of K, where A has bytes; `k` is in quads then.
+        begin: what sums begin with, where B is bytes that are packed by the kernel.
     """
 
     m: Extent
@@ -79,6 +86,7 @@ class GemmSpec:
     b: Packed | Operand
     batch: Extent = 1
     count: Extent = 0
+    begin: Begin | None = None
 
 
 def gemm(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
@@ -102,14 +110,18 @@ def product(
     Args:
         start, split: as of `tile.TileFamily`.
     """
-    long = (isinstance(spec.k, str) or spec.k > PIECE) and spec.b.dtype != "i32"
+    dtype = spec.b.dtype if spec.begin is None else "i32"
+    long = (isinstance(spec.k, str) or spec.k > PIECE) and dtype != "i32"
     run = PIECE if long else 0
-    family = TileFamily(name, isa, tile, spec.b.dtype, run=run, start=start, split=split)
+    if spec.begin is not None:
+        start = _starts(spec, tile)
+    family = TileFamily(name, isa, tile, dtype, run=run, start=start, split=split)
     nest = _nest(spec, family, epilogue, depth)
     parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""
     if isinstance(spec.b, Operand):
-        parts.append(_packing(spec, spec.b, family))
+        packing = _packing if spec.begin is None else _packing_bytes
+        parts.append(packing(spec, spec.b, family))
         pack = f"    {name}_pack(run, b, scratch, n);\n    b = scratch;\n"
     body = "".join(f"    {line}\n" for line in loops.launch(nest).splitlines())
     return f"""\
@@ -232,7 +244,6 @@ for (int64_t r = 0; r < taken; r++) {{
 def _packing(spec: GemmSpec, b: Operand, family: TileFamily) -> str:
     """The parallel loop that packs B, a few panels of one batch at a time."""
     name, tile, element = family.name, family.tile, C_TYPE[b.dtype]
-    copies = spec.batch if b.offset != "0" else 1
     return f"""\
 {pack_function(f"{name}_pack_panels", tile, b.dtype)}
 struct {name}_packing {{
@@ -258,7 +269,56 @@ static void {name}_pack_tasks(void *arg, int64_t begin, int64_t end) {{
 
 static void {name}_pack(sx_run *run, const void *b, void *packed, const int64_t *n) {{
     struct {name}_packing job = {{b, packed, n}};
-    const int64_t tasks = ({copies}) * ((({spec.n}) + {tile.columns - 1}) / {tile.columns});
+    const int64_t tasks = ({_copies(spec)}) * ((({spec.n}) + {tile.columns - 1}) / {tile.columns});
+    const int64_t grain = 1 + 16384 / (1 + ({spec.k}) * {tile.columns});
+    (void)n;
+    if (tasks > 0)
+        run->parallel(run, tasks, grain, {name}_pack_tasks, &job);
+}}
+"""
+
+
+def _copies(spec: GemmSpec) -> Extent:
+    """Matrices that are packed."""
+    return spec.batch if isinstance(spec.b, Operand) and spec.b.offset != "0" else 1
+
+
+def _starts(spec: GemmSpec, tile: Tile) -> str:
+    """C text of where the numbers are that sums of bytes begin with: behind all panels."""
+    own = f" + b * panels * {tile.columns}" if _copies(spec) != 1 else ""
+    return f"(const int32_t *)job->b + ({_copies(spec)}) * panels * stride{own}"
+
+
+def _packing_bytes(spec: GemmSpec, b: Operand, family: TileFamily) -> str:
+    """As `_packing`, for bytes: quads, and what sums begin with."""
+    name, tile = family.name, family.tile
+    assert spec.begin is not None
+    pack = pack_quads_function(f"{name}_pack_panel", tile, spec.begin, flipped=b.flipped)
+    panels = f"(({spec.n}) + {tile.columns - 1}) / {tile.columns}"
+    return f"""\
+{pack}
+struct {name}_packing {{
+    const uint8_t *b;
+    int32_t *packed;
+    const int64_t *n;
+}};
+
+static void {name}_pack_tasks(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_packing *job = arg;
+    const int64_t *n = job->n;
+    const int64_t panels = {panels}, size = panels * {tile.columns} * ({spec.k});
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t b = task / panels;
+        {name}_pack_panel(
+            job->b + ({b.offset}), {b.by_row}, {b.by_column}, {spec.count}, {spec.n}, task % panels,
+            job->packed + b * size, job->packed + ({_copies(spec)}) * size + b * panels * {tile.columns});
+    }}
+}}
+
+static void {name}_pack(sx_run *run, const void *b, void *packed, const int64_t *n) {{
+    struct {name}_packing job = {{b, packed, n}};
+    const int64_t tasks = ({_copies(spec)}) * ({panels});
     const int64_t grain = 1 + 16384 / (1 + ({spec.k}) * {tile.columns});
     (void)n;
     if (tasks > 0)

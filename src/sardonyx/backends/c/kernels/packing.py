@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
 from sardonyx.backends.c.kernels.isa import Tile
+from sardonyx.plan.plan import Begin
 from sardonyx.sizes import Size, ceil_div
 
 
@@ -129,6 +130,57 @@ static void {name}(
                     to[k * {columns} + j] = from[k * by_k + j * by_n];
         }}
     }}
+}}
+"""
+
+
+def pack_quads_function(name: str, tile: Tile, begin: Begin, *, flipped: bool) -> str:
+    """C text of `<name>`: packs a panel of an operand of bytes as quads, and finds what its sums begin with.
+
+    by_k and by_n are the strides of B[k, n]; either may be 1.
+
+    Args:
+        flipped: as of `gemm.Operand`; what fills up the last quad is 0 all the same.
+    """
+    columns, turned = tile.columns, "0x80808080u" if flipped else "0u"
+    return f"""\
+#include "dot.h"
+static void {name}(
+    const uint8_t *b, int64_t by_k, int64_t by_n, int64_t depth, int64_t width,
+    int64_t panel, int32_t *packed, int32_t *starts) {{
+    const int64_t begin = panel * {columns}, quads = (depth + 3) / 4;
+    const int64_t count = width - begin < {columns} ? width - begin : {columns};
+    const uint8_t *from = b + begin * by_n;
+    uint32_t *to = (uint32_t *)packed + begin * quads;
+    sx_i32x4 sums[{columns // 4}] = {{0}};
+    for (int64_t q = 0; q < quads; q++) {{
+        const uint8_t *four = from + q * 4 * by_k;
+        if (count < {columns} || q * 4 + 4 > depth) {{
+            for (int64_t j = 0; j < {columns}; j++) {{
+                to[j] = {turned};
+                for (int64_t t = 0; t < 4 && j < count && q * 4 + t < depth; t++)
+                    to[j] ^= ({turned} >> 24 ^ four[t * by_k + j * by_n]) << 8 * t;
+            }}
+        }} else if (by_k == 1) {{
+            for (int64_t j = 0; j < {columns}; j++)
+                __builtin_memcpy(to + j, four + j * by_n, 4);
+        }} else {{
+            for (int64_t j = 0; j < {columns}; j++) {{
+                const uint8_t *one = four + j * by_n;
+                to[j] = one[0] | (uint32_t)one[by_k] << 8 | (uint32_t)one[2 * by_k] << 16 | (uint32_t)one[3 * by_k] << 24;
+            }}
+        }}
+        for (int64_t v = 0; v < {columns // 4}; v++) {{
+            sx_i32x4 words;
+            __builtin_memcpy(&words, to + 4 * v, sizeof words);
+            words ^= (int32_t){turned};
+            __builtin_memcpy(to + 4 * v, &words, sizeof words);
+            sums[v] = sx_dot_4(sums[v], (sx_i32x4){{0}} + 0x01010101, words);
+        }}
+        to += {columns};
+    }}
+    for (int64_t j = 0; j < {columns}; j++)
+        starts[begin + j] = {begin.factor} * (sums[j / 4][j % 4] - (int32_t)depth * {begin.zero}) + {begin.offset};
 }}
 """
 
