@@ -34,8 +34,8 @@ class Fit:
     high: Real
     degree: int
     ctype: str
-    in_blocks: bool = (
-        False  # of four powers: sums at work at the same time, and fewer copies of coefficients
+    block: int = (
+        1  # powers at a time, 2 or 4: sums at work at once, and fewer copies of coefficients
     )
 
 
@@ -61,11 +61,20 @@ def odd(
     return Fit(name, says, target, weight, mp.mpf("1e-12"), high**2, degree, ctype)
 
 
-GELU_END = mp.mpf("5.5")  # where 1e-7 is left
+GELU_END = mp.mpf(6)  # where 6e-9 is left
+COARSE_END = mp.mpf(5)  # where 1.5e-6 is
 
 
-def _gelu_tail(t: Real) -> Real:
-    return t * mp.erfc(t / ROOT) / 2
+def _gelu_part(t: Real) -> Real:
+    return mp.erfc(t / ROOT) / 2
+
+
+def _gelu_place(x: Real) -> Real:
+    return mp.mpf("1.5") + 2 * x
+
+
+def _gelu_fade(x: Real) -> Real:
+    return (1 - _gelu_place(x) / GELU_END) ** 4
 
 
 HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")
@@ -81,6 +90,7 @@ FITS = (
         HALF_LN2,
         4,
         "float",
+        block=2,
     ),
     Fit(
         "log",
@@ -114,14 +124,25 @@ FITS = (
     ),
     Fit(
         "gelu",
-        "t·(1 - erf(t/sqrt(2)))/2 = P(t/2.75 - 1), 0 <= t <= 5.5",
-        lambda x: _gelu_tail((x + 1) * GELU_END / 2),
+        "(1 - erf(t/sqrt(2)))/2 = (1 - t/6)^4·P((t - 1.5)/2), 0 <= t <= 6; error over t where t > 0.7",
+        lambda x: _gelu_part(_gelu_place(x)) / _gelu_fade(x),
+        lambda x: max(_gelu_place(x), mp.mpf("0.7")) * _gelu_fade(x),
+        mp.mpf("-0.75"),
+        mp.mpf("2.249"),
+        15,
+        "float",
+        block=4,
+    ),
+    Fit(
+        "gelu_coarse",
+        "t·(1 - erf(t/sqrt(2)))/2 = P(t/2.5 - 1), 0 <= t <= 5",
+        lambda x: (x + 1) * COARSE_END / 2 * _gelu_part((x + 1) * COARSE_END / 2),
         lambda x: mp.mpf(1),
         mp.mpf(-1),
         mp.mpf(1),
-        16,
+        11,
         "float",
-        in_blocks=True,
+        block=4,
     ),
     odd("sin", "sin x = x + x³·P(x²), |x| <= pi/4", mp.sin, mp.pi / 4, 4, "double"),
     Fit(
@@ -224,8 +245,9 @@ def render(fit: Fit) -> str:
     coefficients, error = remez(fit)
     literals = [_literal(c, fit.ctype) for c in coefficients]
     body = f"    return {_horner(literals, 'x')};\n"
-    if fit.in_blocks:
-        body = f"    const {fit.ctype} x2 = x * x, x3 = x2 * x, x4 = x2 * x2;\n    return {_in_blocks(literals)};\n"
+    if fit.block > 1:
+        powers = ["x2 = x * x", "x3 = x2 * x", "x4 = x2 * x2"][: fit.block - 1]
+        body = f"    const {fit.ctype} {', '.join(powers)};\n    return {_in_blocks(literals, fit.block)};\n"
     return (
         f"/* {fit.says}; error 2^{float(mp.log(error, 2)):.1f} */\n"
         f"static inline {fit.ctype} sx_poly_{fit.name}({fit.ctype} x) {{\n"
@@ -233,14 +255,14 @@ def render(fit: Fit) -> str:
     )
 
 
-def _in_blocks(literals: list[str]) -> str:
-    """Horner's scheme in x^4, over sums of four powers."""
-    blocks = [literals[at : at + 4] for at in range(0, len(literals), 4)]
+def _in_blocks(literals: list[str], block: int) -> str:
+    """Horner's scheme in x^block, over sums of so many powers."""
+    blocks = [literals[at : at + block] for at in range(0, len(literals), block)]
     body = ""
-    for block in reversed(blocks):
-        powers = zip(block, ("", "x * ", "x2 * ", "x3 * "), strict=False)
+    for one in reversed(blocks):
+        powers = zip(one, ("", "x * ", "x2 * ", "x3 * "), strict=False)
         total = " + ".join(f"{power}{literal}" for literal, power in powers)
-        body = f"{total}\n        + x4 * ({body})" if body else total
+        body = f"{total}\n        + x{block} * ({body})" if body else total
     return body
 
 

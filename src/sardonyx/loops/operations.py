@@ -90,6 +90,8 @@ OPERATIONS: dict[str, Operation] = {
     **{name: Operation(2, _NUMBERS) for name in ("max", "min")},
     "over": Operation(2, FLOATS),
     "gelu": Operation(1, frozenset({"f32"})),
+    "gelu_coarse": Operation(1, frozenset({"f32"})),  # for what is rounded to bytes
+    "exp_weight": Operation(1, frozenset({"f32"})),  # of a softmax: its argument is at most 0
     **{name: Operation(2, _ALL, "bool") for name in ("eq", "ne")},
     **{name: Operation(2, _NUMBERS, "bool") for name in ("lt", "le", "gt", "ge")},
     **{name: Operation(2, _BITS) for name in ("and", "or", "xor")},

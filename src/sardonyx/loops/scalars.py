@@ -135,6 +135,14 @@ NATIVE_FLOAT: dict[str, Function] = {
     "isnan": lambda x: bool(x != x),
     "isinf": lambda x: bool(abs(x) == np.inf),
 }
+
+
+def _gelu(x: float) -> float:
+    if x == -math.inf:
+        return 0.0  # what it tends to
+    return 0.5 * x * math.erfc(-x / math.sqrt(2.0))
+
+
 BINARY_FLOAT = frozenset({"pow", "fmod", "mod"})
 FLOAT_FUNCTIONS: dict[str, Function] = {
     "acos": np.arccos,
@@ -148,10 +156,12 @@ FLOAT_FUNCTIONS: dict[str, Function] = {
     "cosh": np.cosh,
     "erf": lambda x: np.float64(math.erf(x)),
     "exp": np.exp,
+    "exp_weight": np.exp,
     "expm1": np.expm1,
     "floor": np.floor,
     "fmod": np.fmod,  # the sign of the dividend
-    "gelu": lambda x: 0.5 * x * math.erfc(-x / math.sqrt(2.0)),
+    "gelu": _gelu,
+    "gelu_coarse": _gelu,
     "log": np.log,
     "log1p": np.log1p,
     "mod": np.remainder,  # the sign of the divisor, also of a zero

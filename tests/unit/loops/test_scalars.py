@@ -83,6 +83,11 @@ def ignoring(f: Any) -> Any:
     return quiet
 
 
+def gelu(x: Any) -> Any:
+    """x times a normal distribution's share below x; at minus infinity, what that tends to."""
+    return np.where(x == -np.inf, 0.0, x * np.vectorize(math.erfc)(-x / np.sqrt(2)) / 2)
+
+
 # What numpy says, computed in float64. Operations that are missing here are written out below.
 FLOAT_MEANING: dict[str, Any] = {
     "acos": np.arccos,
@@ -96,9 +101,11 @@ FLOAT_MEANING: dict[str, Any] = {
     "cosh": np.cosh,
     "erf": erf,
     "exp": np.exp,
+    "exp_weight": np.exp,
     "expm1": np.expm1,
     "floor": np.floor,
-    "gelu": lambda x: x * np.vectorize(math.erfc)(-x / np.sqrt(2)) / 2,
+    "gelu": gelu,
+    "gelu_coarse": gelu,
     "log": np.log,
     "log1p": np.log1p,
     "round": np.rint,

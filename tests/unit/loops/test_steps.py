@@ -24,7 +24,7 @@ def kernel_of(step: float, *, kept: bool = False, clipped: bool = False) -> Kern
     x, y, z = b.buffer("f32", "in"), b.buffer("u8", "out"), b.buffer("f32", "out")
     with b.loop(COUNT, "vector") as i:
         given = b.let(b.load(x, i))
-        gelu: Expr = b.let(0.5 * given * (1.0 + apply("erf", given * 0.5**0.5)))
+        gelu: Expr = b.let(apply("gelu", given))
         if kept:
             b.store(z, i, gelu)
         if clipped:
@@ -46,17 +46,17 @@ def bytes_of(kernel: Kernel, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("clipped", [False, True])
-@pytest.mark.parametrize("step", [0.0193, 0.001])
+@pytest.mark.parametrize("step", [0.0193, 0.0079])
 def test_bytes_stay_as_they_are(step: float, clipped: bool) -> None:
     step = float(np.float32(step))
     kernel = kernel_of(step, clipped=clipped)
     counted = count_gelus(kernel)
-    assert "gelu" in operations(counted)
-    assert {"erf", "over"}.isdisjoint(operations(counted))
+    assert "gelu_coarse" in operations(counted)
+    assert {"gelu", "over"}.isdisjoint(operations(counted))
     x = np.linspace(-8, 8, COUNT, dtype=np.float32)
     np.testing.assert_array_equal(bytes_of(kernel, x), bytes_of(counted, x))
 
 
-@pytest.mark.parametrize("kernel", [kernel_of(1e-4), kernel_of(0.02, kept=True)])
+@pytest.mark.parametrize("kernel", [kernel_of(0.0077), kernel_of(0.02, kept=True)])
 def test_what_is_needed_more_finely_is_left_alone(kernel: Kernel) -> None:
-    assert "gelu" not in operations(count_gelus(kernel))
+    assert "gelu_coarse" not in operations(count_gelus(kernel))

@@ -186,7 +186,10 @@ class KernelPrinter:
             self._loop_of_bytes(loop, "0", self._s(loop.extent))
             return
         if loop.kind == "vector":
-            self._line("SX_REGISTERS" if self._stays_in_registers(loop) else "SX_VECTOR")
+            apart = (
+                "SX_INTERLEAVED" if reassociates else "SX_VECTOR"
+            )  # sums wait for each other else
+            self._line("SX_REGISTERS" if self._stays_in_registers(loop) else apart)
         elif loop.kind == "unroll":
             self._line("SX_UNROLL")
         self._for(loop, "0", self._s(loop.extent))

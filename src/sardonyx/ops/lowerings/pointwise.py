@@ -127,6 +127,8 @@ def _gelu(site: Site, v: Expr) -> Expr:
     if site.call.str_attr("approximate", "none") == "tanh":
         inner = math.sqrt(2 / math.pi) * (v + 0.044715 * (v * v * v))
         return 0.5 * v * (1.0 + apply("tanh", inner))
+    if v.dtype == "f32":
+        return apply("gelu", v)
     return 0.5 * v * (1.0 + apply("erf", v * SQRT_HALF))
 
 

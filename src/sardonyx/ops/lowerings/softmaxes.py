@@ -54,7 +54,8 @@ def _shifted(site: Site, top: Cell, at: Position) -> Expr:
 
 
 def _exponential(site: Site, top: Cell, at: Position) -> Expr:
-    return _rounded(site, apply("exp", _shifted(site, top, at)))
+    exp = "exp_weight" if _dtype(site) == "f32" else "exp"
+    return _rounded(site, apply(exp, _shifted(site, top, at)))
 
 
 def _softmax(site: Site) -> None:

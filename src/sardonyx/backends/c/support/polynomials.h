@@ -4,10 +4,10 @@
 
 /* e^r = 1 + r + r²·P(r), |r| <= ln2/2; error 2^-28.3 */
 static inline float sx_poly_exp(float x) {
-    return 0x1.fffffcp-2f
-        + x * (0x1.555492p-3f
-        + x * (0x1.5558f2p-5f
-        + x * (0x1.1239e2p-7f + x * 0x1.6a243p-10f)));
+    const float x2 = x * x;
+    return 0x1.fffffcp-2f + x * 0x1.555492p-3f
+        + x2 * (0x1.5558f2p-5f + x * 0x1.1239e2p-7f
+        + x2 * (0x1.6a243p-10f));
 }
 
 /* log(1 + f) = f - f²/2 + f³·P(f), sqrt(1/2) <= 1 + f <= sqrt(2); error 2^-30.3 */
@@ -52,14 +52,21 @@ static inline float sx_poly_erfc(float x) {
         + x * (-0x1.c83698p-12f + x * 0x1.62d5c8p-16f))))));
 }
 
-/* t·(1 - erf(t/sqrt(2)))/2 = P(t/2.75 - 1), 0 <= t <= 5.5; error 2^-23.0 */
+/* (1 - erf(t/sqrt(2)))/2 = (1 - t/6)^4·P((t - 1.5)/2), 0 <= t <= 6; error over t where t > 0.7; error 2^-26.8 */
 static inline float sx_poly_gelu(float x) {
     const float x2 = x * x, x3 = x2 * x, x4 = x2 * x2;
-    return 0x1.0c8372p-7f + x * -0x1.f040cp-5f + x2 * 0x1.87b452p-3f + x3 * -0x1.3c192cp-2f
-        + x4 * (0x1.6e8d9ep-3f + x * 0x1.0ac4c2p-2f + x2 * -0x1.41d8e4p-1f + x3 * 0x1.d63e76p-2f
-        + x4 * (0x1.3871d8p-3f + x * -0x1.169416p-1f + x2 * 0x1.1410dcp-2f + x3 * 0x1.d8c2dep-3f
-        + x4 * (-0x1.03cb18p-2f + x * -0x1.2a40e6p-5f + x2 * 0x1.8ce1f4p-4f + x3 * -0x1.a64098p-11f
-        + x4 * (-0x1.f14e9ap-7f))));
+    return 0x1.b06c2p-3f + x * -0x1.c5f3a8p-2f + x2 * 0x1.846efp-3f + x3 * 0x1.0499e4p-2f
+        + x4 * (-0x1.f23f56p-3f + x * -0x1.cf6762p-5f + x2 * 0x1.17dcd8p-3f + x3 * -0x1.7a9e5ap-7f
+        + x4 * (-0x1.9d6bf6p-5f + x * 0x1.fc502cp-7f + x2 * 0x1.a658fap-7f + x3 * -0x1.026c76p-7f
+        + x4 * (-0x1.271876p-10f + x * 0x1.2146b2p-9f + x2 * -0x1.7e070ap-11f + x3 * 0x1.5bc376p-14f)));
+}
+
+/* t·(1 - erf(t/sqrt(2)))/2 = P(t/2.5 - 1), 0 <= t <= 5; error 2^-16.8 */
+static inline float sx_poly_gelu_coarse(float x) {
+    const float x2 = x * x, x3 = x2 * x, x4 = x2 * x2;
+    return 0x1.fcb0b6p-7f + x * -0x1.80ae5ep-4f + x2 * 0x1.dcc974p-3f + x3 * -0x1.0a080ap-2f
+        + x4 * (-0x1.3d24f4p-6f + x * 0x1.c320fcp-2f + x2 * -0x1.ec9d6ap-2f + x3 * 0x1.b80d94p-8f
+        + x4 * (0x1.4c21acp-2f + x * -0x1.1cb54ap-3f + x2 * -0x1.27f926p-4f + x3 * 0x1.746a28p-5f));
 }
 
 /* sin x = x + x³·P(x²), |x| <= pi/4; error 2^-47.5 */

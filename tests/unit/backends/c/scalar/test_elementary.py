@@ -62,15 +62,33 @@ def test_special_values_are_those_of_ieee(library: Library, name: str) -> None:
     np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
 
 
-def test_error_of_gelu(library: Library) -> None:
-    """For what is rounded to bytes: an absolute error beside that of one rounding."""
-    x = np.concatenate([np.linspace(-12, 12, 1 << 18), [-1e30, 1e30, -0.0, 5.5, -5.5]])
-    x = x.astype(np.float32)
+@pytest.mark.parametrize(
+    ("name", "flat", "of_x"), [("gelu", 0.0, 2.0**-22), ("gelu_coarse", 2.0**-16.7, 0.0)]
+)
+def test_error_of_gelu(library: Library, name: str, flat: float, of_x: float) -> None:
+    """Beside that of one rounding; the coarse one is for what is rounded to bytes."""
+    x = np.concatenate([np.linspace(-12, 12, 1 << 18), [-1e30, 1e30, -0.0, 5.0, -5.0, 6.0, -6.0]])
+    x = np.concatenate([x, np.geomspace(1e-38, 1, 1 << 12)]).astype(np.float32)
     cut = np.clip(x.astype(np.float64), -40, 40)
     want = np.array([v * math.erfc(-v / math.sqrt(2)) / 2 for v in cut])
     want = np.where(x > 12, x, want)
-    error = np.abs(library("gelu_f32", x) - want)
-    assert np.all(error <= 2.0**-21 + np.abs(want) * 2.0**-24)
+    error = np.abs(library(f"{name}_f32", x) - want)
+    assert np.all(error <= flat + np.minimum(np.abs(x), 6) * of_x + np.abs(want) * 2.0**-24)
+    ends = library(f"{name}_f32", np.array([np.inf, -np.inf, np.nan], np.float32))
+    assert ends[0] == np.inf
+    assert abs(ends[1]) <= max(flat, 1e-30)
+    assert np.isnan(ends[2])
+
+
+def test_error_of_a_softmaxs_weights(library: Library) -> None:
+    x = -np.concatenate([np.linspace(0, 110, 1 << 18), [1e30, np.inf]]).astype(np.float32)
+    want = np.exp(x.astype(np.float64))
+    got = library("exp_weight_f32", x)
+    ordinary = want >= SMALLEST_NORMAL
+    assert ulp_errors(got[ordinary], want[ordinary]).max() <= 1.6
+    assert (got[~ordinary] <= SMALLEST_NORMAL).all()
+    assert (got[x < -88] == 0).all()
+    assert np.isnan(library("exp_weight_f32", np.array([np.nan], np.float32))).all()
 
 
 def powers() -> tuple[Any, Any]:
