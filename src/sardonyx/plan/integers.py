@@ -237,7 +237,7 @@ def _write_of_runs(
     def finish(at: Position, m: Size, n: Size, total: Expr) -> Expr:
         total = total - sums.offset if sums.offset else total
         if dy:
-            with writer.b.outside((*at, m)):
+            with writer.b.once():  # in front of the loop over columns
                 row = writer.b.local(const(0, "i32"))
                 with writer.b.loop(inner, "vector") as k:
                     writer.b.set(row, row + cast(read(at, m, k), "i32"))

@@ -69,12 +69,24 @@ def render_expression(expression: Expr, name_of: NameOf) -> str:
 
 def _apply(expression: Apply, name_of: NameOf) -> str:
     op, dtype = expression.op, expression.args[0].dtype
+    if _rounds_and_adds(expression):
+        rounded, more = expression.args
+        assert isinstance(rounded, Cast)
+        return f"sx_near_plus_i16({render_expression(rounded.value, name_of)}, {render_expression(more, name_of)})"
     sign = _sign(op, dtype)
     if sign is not None:
         *left, right = (_operand(arg, name_of) for arg in expression.args)
         return f"{left[0]} {sign} {right}" if left else f"{sign}{right}"
     args = ", ".join(render_expression(arg, name_of) for arg in expression.args)
     return f"sx_{op}_{dtype}({args})"
+
+
+def _rounds_and_adds(expression: Apply) -> bool:
+    """Whether a float is rounded to 16 bits and a constant added: one function does both."""
+    if expression.op != "add" or expression.dtype != "i16":
+        return False
+    rounded, more = expression.args
+    return isinstance(rounded, Cast) and rounded.mode == "near" and isinstance(more, Const)
 
 
 def _sign(op: str, dtype: Dtype) -> str | None:

@@ -3,6 +3,9 @@
     DequantizeLinear(x) ─┐                     x, w → ConvInteger → Cast ─ Mul(scale) ─ Add(bias)
     DequantizeLinear(w) ─┴ Conv(…, bias)  →    scale: those of both operands, multiplied
 
+    DequantizeLinear(q) ─┐
+    DequantizeLinear(k) ─┴ MatMul         →    q, k → MatMulInteger → Cast ─ Mul(scale)      both computed: attention
+
 Sums of integers are exact, so that the result is nearer to the truth than the one in float32; and a quarter of the
 bytes is read. What follows, up to the next QuantizeLinear, is fused into the same kernel: tensors stay integers between
 kernels. Where nothing but limits is in between, all is counted in steps of that QuantizeLinear (`steps`), which then
@@ -31,6 +34,8 @@ __all__ = ["multiply_integers"]
 Array = npt.NDArray[Any]
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 _MOST_TERMS = 1 << 15  # products whose sum fits into 32 bits
+_FEW_ROWS = 8  # of a first factor: to put the second in order takes longer than to multiply it
+_MOST_BETWEEN = 8  # nodes between a product and the softmax behind it
 
 
 @dataclass(frozen=True)
@@ -107,9 +112,13 @@ def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
     if any(_type(one.inputs[0], shapes) not in _BYTES for one in (x, w)):
         return None
     weights, x_scale, w_scale = (_constant(v) for v in (w.inputs[0], x.inputs[1], w.inputs[1]))
-    if weights is None or x_scale is None or w_scale is None or x_scale.size != 1:
+    if x_scale is None or w_scale is None or x_scale.size != 1:
         return None
-    if not _suits(node, weights) or not all(_has_known_zero(one) for one in (x, w)):
+    if not all(_has_known_zero(one) for one in (x, w)):
+        return None
+    if weights is None:
+        return _of_runs(node, x_scale, w_scale, shapes)
+    if not _suits(node, weights):
         return None
     turned = node.op_type == "Gemm" and _number(node, "transB")
     axis = 0 if node.op_type == "Conv" or turned else weights.ndim - 1
@@ -123,6 +132,35 @@ def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
     if steps is not None:
         scale = scale / steps.size
     return _Found(node, scale.reshape(shape).astype(np.float32), spatial, steps)
+
+
+def _of_runs(node: ir.Node, x_scale: Array, y_scale: Array, shapes: Shapes) -> _Found | None:
+    """The product of two factors that only a run knows; None where floats are better."""
+    if node.op_type != "MatMul" or y_scale.size != 1 or _is_weighed(node.outputs[0]):
+        return None
+    first = None if node.inputs[0] is None else shapes.of(node.inputs[0]).shape
+    if first is None or len(first) < 2 or (isinstance(first[-2], int) and first[-2] < _FEW_ROWS):
+        return None
+    scale = x_scale.reshape(-1)[0].astype(np.float64) * y_scale.reshape(-1)[0].astype(np.float64)
+    steps = find_steps(node.outputs[0])
+    if steps is not None:
+        scale = scale / steps.size
+    return _Found(node, np.array(scale, np.float32), 0, steps)
+
+
+def _is_weighed(value: ir.Value) -> bool:
+    """Whether a product becomes weights that are not quantized: then all of an attention is one kernel of floats."""
+    behind = False
+    for _ in range(_MOST_BETWEEN):
+        users = [use.node for use in value.uses()]
+        behind = behind or any(node.op_type == "Softmax" for node in users)
+        if behind and any(node.op_type == "QuantizeLinear" for node in users):
+            return False
+        onward = [node for node in users if node.op_type != "IsNaN"]  # rows without a key are zeros
+        if len(onward) != 1:
+            break
+        value = onward[0].outputs[0]
+    return behind
 
 
 def _suits(node: ir.Node, weights: Array) -> bool:

@@ -7,6 +7,7 @@ import onnx_ir as ir
 from sardonyx.passes.preparing.attentions import write_out_attention
 from sardonyx.passes.preparing.expand import Expanded, expand
 from sardonyx.passes.preparing.integers import multiply_integers
+from sardonyx.passes.preparing.moves import move_bytes
 from sardonyx.passes.preparing.resizes import resize_what_changes
 from sardonyx.passes.preparing.squeezes import keep_ones
 from sardonyx.passes.preparing.texts import number_texts
@@ -22,6 +23,6 @@ def prepare(model: ir.Model, shapes: Shapes, *, unsigned_bytes: bool = False) ->
         unsigned_bytes: whether the processor multiplies bytes without a sign.
     """
     prepared = expand(model, shapes)
-    for change in (number_texts, keep_ones, resize_what_changes, write_out_attention):
+    for change in (number_texts, keep_ones, resize_what_changes, write_out_attention, move_bytes):
         prepared = change(prepared)
     return multiply_integers(prepared, unsigned=unsigned_bytes)

@@ -15,11 +15,17 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from sardonyx.model.opset import normal_domain
+from sardonyx.passes.preparing.moves import MOVERS
 
 __all__ = ["turn_signs"]
 
-# Where an operator takes bytes, and their zero point.
-_PLACES = {"DequantizeLinear": (0, 2), "ConvInteger": (0, 2), "MatMulInteger": (0, 2)}
+# Where an operator takes bytes, and where their zero point.
+_PLACES = {
+    ("DequantizeLinear", 0): 2,
+    ("ConvInteger", 0): 2,
+    ("MatMulInteger", 0): 2,
+    ("MatMulInteger", 1): 3,
+}
 _PRODUCTS = ("ConvInteger", "MatMulInteger")
 
 
@@ -33,10 +39,12 @@ def turn_signs(graph: ir.Graph, *, unsigned: bool) -> list[tuple[ir.Node, ir.Nod
     made: list[tuple[ir.Node, ir.Node]] = []
     for node in list(graph):
         if _quantizes(node) and _can_turn(node, unwanted):
-            for user, at in [(node, 2), *_readers(node.outputs[0])]:
+            readers, moved = _readers(node.outputs[0])
+            for user, at in [(node, 2), *readers]:
                 made.append((_move_zero(graph, user, at, unsigned), node))
             node.attributes.pop("output_dtype", None)
-            node.outputs[0].type = None
+            for value in moved:
+                value.type = None
     return made
 
 
@@ -46,21 +54,17 @@ def _quantizes(node: ir.Node) -> bool:
 
 def _can_turn(node: ir.Node, unwanted: ir.DataType) -> bool:
     """Whether a QuantizeLinear makes bytes of the other sign, and all that read them know what to do."""
-    result = node.outputs[0]
-    uses = list(result.uses())
-    if result.is_graph_output() or not any(one.node.op_type in _PRODUCTS for one in uses):
+    readers, moved = _readers(node.outputs[0])
+    if any(value.is_graph_output() for value in moved):
         return False
-    if any(one.node.graph is not node.graph or not _takes(one.node, one.idx) for one in uses):
+    if any(at < 0 or user.graph is not node.graph for user, at in readers):
         return False
-    users = [(node, 2), *_readers(result)]
+    if not any(user.op_type in _PRODUCTS for user, _ in readers):
+        return False
     if _type_of(node) != unwanted or node.attributes.get("precision") is not None:
         return False
+    users = [(node, 2), *readers]
     return all(_input(user, at) is None or _zero(user, at) is not None for user, at in users)
-
-
-def _takes(node: ir.Node, index: int) -> bool:
-    place = _PLACES.get(node.op_type)
-    return place is not None and not normal_domain(node.domain) and index == place[0]
 
 
 def _type_of(node: ir.Node) -> ir.DataType:
@@ -73,9 +77,19 @@ def _type_of(node: ir.Node) -> ir.DataType:
     return ir.DataType.UINT8
 
 
-def _readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """Who reads it, and where each has its zero point."""
-    return [(use.node, _PLACES[use.node.op_type][1]) for use in value.uses()]
+def _readers(value: ir.Value) -> tuple[list[tuple[ir.Node, int]], list[ir.Value]]:
+    """Who reads bytes, each with where it has their zero point, or -1; and all values that hold the same bytes, moved or not."""
+    readers: list[tuple[ir.Node, int]] = []
+    moved = [value]
+    for held in moved:
+        for use in held.uses():
+            plain = not normal_domain(use.node.domain)
+            if plain and use.node.op_type in MOVERS and use.idx == 0:
+                moved.append(use.node.outputs[0])
+            else:
+                at = _PLACES.get((use.node.op_type, use.idx), -1) if plain else -1
+                readers.append((use.node, at))
+    return readers, moved
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:

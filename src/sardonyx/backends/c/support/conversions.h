@@ -110,8 +110,18 @@ SX_FLOAT_TO_INTEGERS(f64, double)
 static inline int32_t sx_cast_f32_i32_near(float x) {
     return (int32_t)(sx_bits_f32(x + 0x1.8p23f) - sx_bits_f32(0x1.8p23f));
 }
-/* The same of at most 32000. 256 is added, and taken off by an operation of 16 bits: compilers would go back to 32 else, where
- * a register holds half as many. */
+/* The same of at most 32000, and a number added, by an operation of 16 bits: compilers would go back to 32 else, where a register
+ * holds half as many. */
+static inline int16_t sx_near_plus_i16(float x, int16_t more) {
+    const int16_t near = (int16_t)sx_bits_f32(x + 0x1.8p23f);
+#if __has_builtin(__builtin_elementwise_add_sat)
+    return __builtin_elementwise_add_sat(near, more);
+#else
+    const int16_t lowest = (int16_t)(INT16_MIN - (more < 0 ? more : 0)), highest = (int16_t)(INT16_MAX - (more > 0 ? more : 0));
+    return (int16_t)(near < lowest ? INT16_MIN : near > highest ? INT16_MAX : near + more);
+#endif
+}
+/* With nothing to add, 256 is put on before and taken off. */
 static inline int16_t sx_cast_f32_i16_near(float x) {
     const int16_t above = (int16_t)sx_bits_f32(x + (0x1.8p23f + 256.0f));
 #if __has_builtin(__builtin_elementwise_add_sat)
