@@ -89,7 +89,7 @@ def embeddings() -> None:
     seen, unseen = batches(every[:half]), batches(every[half:])
     print(f"{half} sentences to calibrate on, {len(every) - half} others to measure")
     exact = np.concatenate([answer(session, feeds) for feeds in unseen])
-    for options in ({}, {"smooth": 0.8}, {"max_drop": 0.005}):
+    for options in ({}, {"smooth": 0.8}, {"attention": True, "smooth": 0.8}, {"max_drop": 0.005}):
         result = sx.quantize(model, seen, **options)  # type: ignore[arg-type]
         own = sx.Session(result.model)
         given = np.concatenate([answer(own, feeds) for feeds in unseen])

@@ -286,3 +286,70 @@ def test_the_processor_decides_which_sign_bytes_have() -> None:
     """With VNNI the first factor has no sign: it is the other type whose highest bits are turned."""
     assert not target_of(NEON).unsigned_bytes
     assert target_of(replace(AVX512, unsigned_bytes=True)).unsigned_bytes
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    a=TYPES,
+    b=TYPES,
+    batch=st.sampled_from([(), (1,), (3,), (2, 2)]),
+    sizes=st.tuples(st.integers(5, 19), st.integers(0, 70), st.integers(0, 35)),
+    turned=st.booleans(),
+    open_sizes=st.booleans(),
+    shared=st.booleans(),
+)
+def test_products_of_two_computed_values(
+    seed: int,
+    a: type,
+    b: type,
+    batch: tuple[int, ...],
+    sizes: tuple[int, int, int],
+    turned: bool,
+    open_sizes: bool,
+    shared: bool,
+) -> None:
+    generator = np.random.default_rng(seed)
+    m, k, n = sizes
+    left = drawn(generator, a, *batch, m, k)
+    own = () if shared else batch
+    right = drawn(generator, b, *own, *((n, k) if turned else (k, n)))
+    zeros = {"az": drawn(generator, a), "bz": drawn(generator, b)}
+    nodes = [helper.make_node("MatMulInteger", ["a", "c" if turned else "b", "az", "bz"], ["y"])]
+    if turned:
+        axes = [*range(len(own)), len(own) + 1, len(own)]
+        nodes.insert(0, helper.make_node("Transpose", ["b"], ["c"], perm=axes))
+    model = model_of(nodes, {"a": left, "b": right}, zeros)
+    if open_sizes:
+        for port in model.graph.input:
+            for at, size in enumerate(port.type.tensor_type.shape.dim):
+                size.dim_param = f"{port.name}{at}"
+        del model.graph.value_info[:]
+    ours, expected = answers(model, {"a": left, "b": right})
+    np.testing.assert_array_equal(ours, expected)
+    if not open_sizes and m * k * n and m > 8:
+        (kernel,) = kernels_of(model)
+        assert isinstance(kernel, ProductKernel)
+        assert kernel.begin is not None
+
+
+@pytest.mark.parametrize("inner", [64, 65, 700])
+def test_qlinear_products_of_two_computed_values(inner: int) -> None:
+    generator = np.random.default_rng(inner)
+    feeds = {
+        "a": drawn(generator, np.uint8, 2, 12, inner),
+        "b": drawn(generator, np.int8, 2, inner, 20),
+    }
+    constants = {
+        "as": np.array(0.02, np.float32),
+        "az": np.array(131, np.uint8),
+        "bs": np.array(0.01, np.float32),
+        "bz": np.array(-3, np.int8),
+        "ys": np.array(0.05, np.float32),
+        "yz": np.array(7, np.uint8),
+    }
+    node = helper.make_node("QLinearMatMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"])
+    model = model_of([node], feeds, constants)
+    ours, expected = answers(model, feeds)
+    np.testing.assert_array_equal(ours, expected)
+    assert kernels_of(model)

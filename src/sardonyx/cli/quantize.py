@@ -72,6 +72,10 @@ def quantize(
     correct_bias: Annotated[
         bool, typer.Option("--correct-bias", help="Take back what rounding adds on average.")
     ] = False,
+    attention: Annotated[
+        bool,
+        typer.Option("--attention", help="Quantize products of two computed values, too."),
+    ] = False,
     exclude: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A node or operator to leave alone; may be repeated."),
@@ -137,6 +141,7 @@ def quantize(
         "smooth": smooth,
         "equalize": equalize,
         "correct_bias": correct_bias,
+        "attention": attention,
     }
     with progress_bar("quantizing") as (progress, task):
         result = api.quantize(

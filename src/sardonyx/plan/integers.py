@@ -202,7 +202,7 @@ def _write_of_runs(
     site = writer.site(group)
     contraction = replace(lowering.describe(site), dtype="i32")
     inner, columns, batch = contraction.inner, contraction.columns, product(contraction.batch)
-    if isinstance(inner, int) and inner > _MOST_TERMS:
+    if 0 in (inner, columns) or (isinstance(inner, int) and inner > _MOST_TERMS):
         return None
     writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: inner, COLUMN: columns})
     at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)

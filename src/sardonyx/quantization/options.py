@@ -38,6 +38,7 @@ class Static:
         smooth: how strongly channels are evened out between values and the weights of products; None for not at all.
         equalize: whether they are between one convolution and the next.
         correct_bias: whether biases take back what rounded weights add on average.
+        attention: whether products of two computed values are quantized, too.
     """
 
     activations: ir.DataType = ir.DataType.UINT8
@@ -49,6 +50,7 @@ class Static:
     smooth: float | None = None
     equalize: bool = False
     correct_bias: bool = False
+    attention: bool = False
 
     @property
     def opset(self) -> int:
@@ -142,6 +144,7 @@ def read_options(
     smooth: float | None = None,
     equalize: bool = False,
     correct_bias: bool = False,
+    attention: bool = False,
 ) -> Options:
     """The options as a user writes them.
 
@@ -178,6 +181,7 @@ def read_options(
         smooth,
         equalize,
         correct_bias,
+        attention,
     )
 
 

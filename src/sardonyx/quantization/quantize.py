@@ -107,7 +107,9 @@ def _balance(
         return favour(model, targets, data, options, progress)
     if isinstance(options, Static) and options.equalize:
         model = equalize(model, targets)
-        targets = find_targets(model, infer_shapes(model), lambda node: "").targets
+        shapes = infer_shapes(model)
+        choice = find_targets(model, shapes, lambda node: "", attention=options.attention)
+        targets = choice.targets
     if isinstance(options, Static) and options.smooth is not None:
         assert data is not None
         return smooth(model, targets, data, options.smooth, progress)
@@ -271,7 +273,8 @@ def _choose(
     def reason(node: ir.Node) -> str:
         return "excluded" if node.name in exclude or node.op_type in exclude else ""
 
-    choice = find_targets(model, shapes, reason)
+    attention = isinstance(options, Static) and options.attention
+    choice = find_targets(model, shapes, reason, attention=attention)
     if isinstance(options, WeightOnly):
         choice = choose_weights(choice)
     elif isinstance(options, Dynamic):

@@ -43,6 +43,7 @@ _PASSING = {
 # What stands between a convolution and the sum that it is part of.
 _ACTIVATIONS = frozenset({"Relu", "Clip", "LeakyRelu", "PRelu"})
 _MOST_STEPS = 4
+_COMPUTED = "both of its operands are computed"
 _SMALLEST_TABLE = 1 << 12
 
 
@@ -80,11 +81,18 @@ class Choice:
     kept: tuple[Kept, ...] = field(default=())
 
 
-def find_targets(model: ir.Model, shapes: Shapes, exclude: Callable[[ir.Node], str]) -> Choice:
+def find_targets(
+    model: ir.Model,
+    shapes: Shapes,
+    exclude: Callable[[ir.Node], str],
+    *,
+    attention: bool = False,
+) -> Choice:
     """The nodes of the main graph that can work with integers.
 
     Args:
         exclude: why a node must stay as it is; an empty text where nothing is against it.
+        attention: whether products of two computed values are among them.
     """
     targets: list[Target] = []
     kept: list[Kept] = []
@@ -94,6 +102,8 @@ def find_targets(model: ir.Model, shapes: Shapes, exclude: Callable[[ir.Node], s
         if find is None:
             continue
         found = find(node, shapes, known)
+        if attention and found == _COMPUTED:
+            found = _of_runs(node, shapes) or found
         if found is None:
             continue
         reason = found if isinstance(found, str) else exclude(node)
@@ -124,14 +134,6 @@ def _convolution(node: ir.Node, shapes: Shapes, known: Known) -> Target | str:
 
 def _product(node: ir.Node, shapes: Shapes, known: Known) -> Target | str:
     problem = _not_contracted(node, shapes)
-    import os
-
-    if (
-        problem == "both of its operands are computed"
-        and node.op_type == "MatMul"
-        and os.environ.get("ATT")
-    ):
-        return Target(node, (0, 1))
     if problem:
         return problem
     weights = constant_of(node.inputs[1])
@@ -145,6 +147,12 @@ def _product(node: ir.Node, shapes: Shapes, known: Known) -> Target | str:
     plain = all(_float(node, name) == 1.0 for name in ("alpha", "beta"))
     whole = bias is not None and plain and bias.shape == (weights.shape[axis],)
     return Target(node, (0,), (1, axis), 2 if whole else None)
+
+
+def _of_runs(node: ir.Node, shapes: Shapes) -> Target | None:
+    """A product of two matrices that only a run knows, as attention has them."""
+    plain = node.op_type == "MatMul" and all(_is_activation(one, shapes) for one in node.inputs)
+    return Target(node, (0, 1)) if plain else None
 
 
 def _added(node: ir.Node, columns: int) -> tuple[ir.Node, int] | None:
@@ -166,7 +174,7 @@ def _not_contracted(node: ir.Node, shapes: Shapes) -> str:
     if source is None or shapes.of(source).dtype not in _FLOATS:
         return "its input is not float32"
     if weights is None:
-        return "both of its operands are computed"
+        return _COMPUTED
     if constant_of(source) is not None:
         return "its input is a constant"
     if _is_dequantized(source) or weights.dtype.kind != "f":

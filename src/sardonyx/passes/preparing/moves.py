@@ -93,7 +93,7 @@ def _passes(maker: ir.Node | None, value: ir.Value, last: ir.Node) -> bool:
     if any(one.uses() or one.is_graph_output() for one in maker.outputs[1:]):
         return False  # the places of MaxPool
     if _is(maker, MOVERS):
-        return all(one is None or _constant(one) is not None for one in maker.inputs[1:])
+        return True
     if _is(maker, _LINEAR):
         return _has_one_grid(maker)
     other = _constant(maker.inputs[1]) if _is(maker, _POINTWISE) else None
