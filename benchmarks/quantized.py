@@ -3,6 +3,7 @@
     python -m benchmarks.quantized                          four models, quantized by sx.quantize
     python -m benchmarks.quantized resnet50 --by onnxruntime          the same, by onnxruntime's quantizer
     python -m benchmarks.quantized --folder int8 --json quantized.json   INT8 files are kept, and used again
+    python -m benchmarks.quantized bert_base vit_b16 --attention         products of two computed values quantized, too
 
 Static, per channel, calibrated on one batch: what is timed does not depend on the data. Ratios are our INT8's time over the
 other's, with the lowest and the highest of the rounds: under 1, ours is faster. Bytes are those of the files.
@@ -32,16 +33,18 @@ OURS, FLOAT = "ours, INT8", "ours, float32"
 PEERS = ("onnxruntime", "openvino")
 
 
-def quantized(by: str, name: str, feeds: dict[str, NDArray[Any]], folder: Path) -> Path:
+def quantized(
+    by: str, name: str, feeds: dict[str, NDArray[Any]], folder: Path, attention: bool
+) -> Path:
     """The INT8 file of a model."""
     import sardonyx as sx
 
-    path = folder / f"{name}-{by}.onnx"
+    path = folder / f"{name}-{by}{'-attention' if attention else ''}.onnx"
     if path.exists():
         return path
     source = models.build(name)
     if by == "sardonyx":
-        sx.save(sx.quantize(source, feeds).model, path)
+        sx.save(sx.quantize(source, feeds, attention=attention).model, path)
         return path
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
@@ -95,19 +98,22 @@ def main() -> None:
     )
     parser.add_argument("models", nargs="*", default=list(MODELS), help="names of the standard set")
     parser.add_argument("--by", choices=("sardonyx", "onnxruntime"), default="sardonyx")
+    parser.add_argument("--attention", action="store_true", help="of sardonyx's quantizer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="where INT8 files are kept")
     parser.add_argument("--json", type=Path, help="where to write all numbers")
     arguments = parser.parse_args()
     console = Console()
+    attention = ", attention too" if arguments.attention else ""
     columns = ["model", "ours, ms", *[f"× {n}" for n in (FLOAT, *PEERS)], "bytes", "cosine"]
-    table, found = new_table(f"INT8 by {arguments.by}, batch 1", columns), []
+    table, found = new_table(f"INT8 by {arguments.by}{attention}, batch 1", columns), []
     with tempfile.TemporaryDirectory() as passing:
         folder = arguments.folder or Path(passing)
         folder.mkdir(parents=True, exist_ok=True)
         for name in arguments.models:
-            path = quantized(arguments.by, name, models.example_inputs(name), folder)
+            feeds = models.example_inputs(name)
+            path = quantized(arguments.by, name, feeds, folder, arguments.attention)
             one = compare(name, path, arguments.threads, arguments.rounds)
             found.append(one)
             shown = [

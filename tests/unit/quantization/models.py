@@ -88,6 +88,25 @@ def word_network() -> ir.Model:
     return build(text, weights)
 
 
+def attention_network() -> ir.Model:
+    """One head that attends, of any number of words."""
+    weights = {name: normal(16, 16, seed=at, scale=0.4) for at, name in enumerate("qkvo")}
+    text = """
+    net (float[batch, length, 16] x) => (float[batch, length, 16] y) {
+        queries = MatMul(x, q)
+        keys = MatMul(x, k)
+        values = MatMul(x, v)
+        turned = Transpose<perm=[0, 2, 1]>(keys)
+        scores = MatMul(queries, turned)
+        quarter = Constant<value_float=0.25>()
+        scaled = Mul(scores, quarter)
+        weights = Softmax(scaled)
+        mixed = MatMul(weights, values)
+        y = MatMul(mixed, o)
+    }"""
+    return build(text, weights)
+
+
 def outlier_network() -> tuple[ir.Model, list[dict[str, Array]]]:
     """Two products; one input of the second is a hundred times larger than the others."""
     weights = {"w": normal(8, 8, seed=1, scale=0.3), "v": normal(8, 4, seed=2)}

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 from tests.differential.peer import EXACT_BYTES
 from tests.unit.quantization.models import (
+    attention_network,
     build,
     normal,
     residual_network,
@@ -168,3 +169,23 @@ def test_tables_are_looked_up_as_bytes() -> None:
     assert lookup.inputs[0] is not None
     assert lookup.inputs[0].dtype == ir.DataType.INT8
     assert [use.node.op_type for use in lookup.outputs[0].uses()] == ["DequantizeLinear"]
+
+
+@pytest.mark.parametrize("length", [5, 12])
+def test_attention_is_quantized_where_it_is_asked_for(length: int) -> None:
+    model = attention_network()
+    data = [{"x": normal(2, length, 16, seed=seed)} for seed in range(4)]
+    plain = sx.quantize(model, data)
+    assert [node.reason for node in plain.report.kept].count(
+        "both of its operands are computed"
+    ) == 2
+    result = sx.quantize(model, data, attention=True)
+    assert not result.report.kept
+    products = [node for node in result.model.graph if node.op_type == "MatMul"]
+    made = [value.producer() for node in products for value in node.inputs if value is not None]
+    assert {None if node is None else node.op_type for node in made} == {"DequantizeLinear"}
+    ours, peer, truth = run_everywhere(result.model, data[0])
+    (exact,) = sx.Session(model).run(None, data[0])
+    for answer in (ours[0], peer[0], truth[0]):
+        assert np.abs(answer - exact).max() <= np.abs(exact).max() * 0.1
+    assert np.abs(ours[0] - truth[0]).max() <= np.abs(truth[0]).max() * 0.03
