@@ -73,7 +73,7 @@ def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
         return None
     chain: list[ir.Node] = []
     value = node.inputs[0]
-    while value is not None and _passes(maker := value.producer(), value, node):
+    while value is not None and _passes(maker := value.producer(), value, node, shapes):
         assert maker is not None
         chain.append(maker)
         value = maker.inputs[0]
@@ -84,7 +84,7 @@ def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
     return _Found(node, tuple(reversed(chain)))
 
 
-def _passes(maker: ir.Node | None, value: ir.Value, last: ir.Node) -> bool:
+def _passes(maker: ir.Node | None, value: ir.Value, last: ir.Node, shapes: Shapes) -> bool:
     """Whether a node is one of those that may stand on either side of another, and nobody else reads what it makes."""
     if maker is None or maker.graph is not last.graph or value.is_graph_output():
         return False
@@ -96,8 +96,8 @@ def _passes(maker: ir.Node | None, value: ir.Value, last: ir.Node) -> bool:
         return True
     if _is(maker, _LINEAR):
         return _has_one_grid(maker)
-    other = _constant(maker.inputs[1]) if _is(maker, _POINTWISE) else None
-    return other is not None and other.ndim == 0
+    other = maker.inputs[1] if _is(maker, _POINTWISE) else None
+    return other is not None and shapes.of(other).shape == ()
 
 
 def _is_multiplied(node: ir.Node) -> bool:
