@@ -11,7 +11,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     for (int64_t i0 = begin; i0 < end; i0++) {
         float v0 = -__builtin_inff();
         { SX_REASSOCIATE
-        SX_VECTOR
+        SX_INTERLEAVED
         for (int64_t i1 = 0; i1 < n0; i1++) {
             const float t0 = in0[i0 * n0 + i1];
             v0 = sx_max_f32(v0, t0);
@@ -24,10 +24,10 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             for (int64_t i2 = 0; i2 < ((n0 + 1023) / 1024); i2++) {
                 v2 = 0.0f;
                 { SX_REASSOCIATE
-                SX_VECTOR
+                SX_INTERLEAVED
                 for (int64_t i3 = 0; i3 < sx_smaller(-1024 * i2 + n0, 1024); i3++) {
                     const float t1 = in0[i0 * n0 + 1024 * i2 + i3];
-                    const float t2 = sx_exp_f32(t1 - v0);
+                    const float t2 = sx_exp_weight_f32(t1 - v0);
                     a0[1024 * i2 + i3] = t2;
                     v2 = v2 + t2;
                 }
@@ -45,10 +45,10 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             for (int64_t i5 = 0; i5 < ((n0 + 1023) / 1024); i5++) {
                 v5 = 0.0f;
                 { SX_REASSOCIATE
-                SX_VECTOR
+                SX_INTERLEAVED
                 for (int64_t i6 = 0; i6 < sx_smaller(-1024 * i5 + n0, 1024); i6++) {
                     const float t3 = in0[i0 * n0 + 1024 * i5 + i6];
-                    const float t4 = sx_exp_f32(t3 - v0);
+                    const float t4 = sx_exp_weight_f32(t3 - v0);
                     v5 = v5 + t4;
                 }
                 }
@@ -58,13 +58,13 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             SX_VECTOR
             for (int64_t i7 = 0; i7 < n0; i7++) {
                 const float t5 = in0[i0 * n0 + i7];
-                out1[i0 * n0 + i7] = sx_exp_f32(t5 - v0) * v6;
+                out1[i0 * n0 + i7] = sx_exp_weight_f32(t5 - v0) * v6;
             }
         }
     }
 }
 
-int32_t k_f014ba3b0ef988591725(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_a1876970109c7a72e5b3(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];
