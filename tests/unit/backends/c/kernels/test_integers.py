@@ -18,6 +18,7 @@ from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, t
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads, raised_quads
 from sardonyx.backends.c.kernels.points import pack_integer_winograd
 from sardonyx.backends.c.toolchain import host_cpu
+from sardonyx.plan.plan import Begin
 
 Array = NDArray[np.generic]
 WIDENED = [
@@ -255,3 +256,41 @@ def test_fewer_products(
     exact = convolved(x, w, window, 1, zero).reshape(2, out * out, filters)
     sums = w.astype(np.int64).reshape(filters, -1).sum(axis=1)
     np.testing.assert_array_equal(got - (zero - 128 * flipped) * sums, exact)
+
+
+@pytest.mark.parametrize("isa", [*NARROW, *WIDENED])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_second_factor_that_only_a_run_knows(
+    isa: Isa, dtype: type, turned: bool, tmp_path: Path
+) -> None:
+    """Quads of either order of its axes, and sums that begin with those of its columns."""
+    tile, flipped, batch = tile_of(isa, "i32"), dtype is np.uint8, 2
+    begin = Begin(factor=-5, zero=3, offset=11)
+    strides = ("1", "n[2]") if turned else ("n[1]", "1")
+    spec = GemmSpec(
+        m="n[0]",
+        n="n[1]",
+        k="((n[2] + 3) / 4)",
+        a=Operand("n[2]", offset="b * n[0] * n[2]", dtype="u8"),
+        b=Operand(*strides, offset="b * n[1] * n[2]", dtype="u8", flipped=flipped),
+        batch=batch,
+        count="n[2]",
+        begin=begin,
+    )
+    kernel = compiled("product", product("product", spec, "store_row", isa, tile), tmp_path)
+    kernel.start()
+    for m, n, k in [(1, 1, 1), (9, tile.columns, 64), (12, 2 * tile.columns + 3, 70), (5, 7, 9)]:
+        a, b = integers(np.int8, batch, m, k), integers(dtype, batch, k, n)
+        held = np.ascontiguousarray(b.swapaxes(1, 2)) if turned else b
+        signed = b.astype(np.int64) - 128 * flipped
+        exact = a.astype(np.int64) @ signed
+        exact += begin.factor * (signed.sum(axis=1, keepdims=True) - k * begin.zero) + begin.offset
+        wide = -(-n // tile.columns) * tile.columns
+        for order in (IN_ORDER, REVERSED, THREADED):
+            c, scratch = (
+                np.zeros(size, np.int32) for size in (exact.shape, batch * wide * (k + 1))
+            )
+            kernel.call(order, c, a, held, scratch, (m, n, k))
+            np.testing.assert_array_equal(c, exact)
+    kernel.stop()
