@@ -3,7 +3,7 @@
 #include "scalar.h"
 #include "denormals.h"
 
-struct env { sx_run *run; void *const *p; const int64_t *n; };
+struct env { sx_run *run; void *p[5]; const int64_t *n; };
 
 static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,
                              const float *sums) {
@@ -234,6 +234,8 @@ struct contract_job {
 
 static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const struct contract_job *job = arg;
+    /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
+    const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = 49, width = 64, depth = 32;
     const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
@@ -282,7 +284,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     contract_rows_7(rows, 9, 32, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 64, 1);
                     if (last)
                         for (int64_t r = 0; r < taken; r++)
-                            store_row(job->env, b / 1, m + r, b % 1 * 64 + column, count, sums + r * 64);
+                            store_row(&env, b / 1, m + r, b % 1 * 64 + column, count, sums + r * 64);
                 }
             }
         }
@@ -312,8 +314,8 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_81fdc70656ac3322e060(sx_run *run, void *const *p, const int64_t *n) {
-    const struct env env = {run, p, n};
+int32_t k_27c068ae79ba9004ef14(sx_run *run, void *const *p, const int64_t *n) {
+    const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

@@ -3,7 +3,7 @@
 #include "scalar.h"
 #include "denormals.h"
 
-struct env { sx_run *run; void *const *p; const int64_t *n; };
+struct env { sx_run *run; void *p[4]; const int64_t *n; };
 
 static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,
                              const float *sums) {
@@ -1532,6 +1532,8 @@ struct contract_job {
 
 static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const struct contract_job *job = arg;
+    /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
+    const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = (n[1]), width = (n[2]), depth = (n[0]);
     const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
@@ -1576,7 +1578,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     }
                     if (last)
                         for (int64_t r = 0; r < taken; r++)
-                            store_row(job->env, b, m + r, column, count, sums + r * 88);
+                            store_row(&env, b, m + r, column, count, sums + r * 88);
                 }
             }
         }
@@ -1660,8 +1662,8 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_f8c8a960c8399bad80ef(sx_run *run, void *const *p, const int64_t *n) {
-    const struct env env = {run, p, n};
+int32_t k_d42c3ae559f778ac2add(sx_run *run, void *const *p, const int64_t *n) {
+    const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

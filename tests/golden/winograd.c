@@ -3,7 +3,7 @@
 #include "scalar.h"
 #include "denormals.h"
 
-struct env { sx_run *run; void *const *p; const int64_t *n; };
+struct env { sx_run *run; void *p[4]; const int64_t *n; };
 
 static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,
                              const float *sums) {
@@ -610,8 +610,8 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_796cd319e97f96829365(sx_run *run, void *const *p, const int64_t *n) {
-    const struct env env = {run, p, n};
+int32_t k_037a23565d19ef945713(sx_run *run, void *const *p, const int64_t *n) {
+    const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

@@ -54,18 +54,20 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     else:
         text = _convolution(kernel, isa)
         buffers, scratch = (kernel.input, kernel.weights), "0"
+    count = len(kernel.epilogue.buffers)
+    given = ", ".join(f"p[{number}]" for number in range(count))
     coarse = "#define SX_COARSE\n" if kernel.choice.variant in HALF_ARITHMETIC else ""
     flushed = kernel.choice.flushes and kernel.dtype == "f32"
     headers = HEADERS + ('#include "denormals.h"\n' if flushed else "")
     flush = "    SX_FLUSHED\n" if flushed else ""
     return f"""\
 {coarse}{headers}
-struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
+struct env {{ sx_run *run; void *p[{count}]; const int64_t *n; }};
 
 {epilogue}
 {text}
 int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
-    const struct env env = {{run, p, n}};
+    const struct env env = {{run, {{{given}}}, n}};
 {flush}    contract(run, &env, p[{buffers[0]}], p[{buffers[1]}], {scratch}, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }}

@@ -241,6 +241,8 @@ struct {name}_job {{
 static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     static const {element} zeros[{spec.channels}]{_filled(spec)};
     const struct {name}_job *job = arg;
+    /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
+    const struct env env = *job->env;
     const int64_t *n = job->n;
 {sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {shape.pixels});
     const {element} *columns[{outer}][{shape.reach(shape.pixels)}];
@@ -272,7 +274,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
 {calls}
             }}
             for (int64_t r = 0; r < taken; r++)
-                {epilogue}(job->env, b, line * out{last} + m + r, first, final - first, acc + r * {shape.block});
+                {epilogue}(&env, b, line * out{last} + m + r, first, final - first, acc + r * {shape.block});
         }}
     }}
 }}

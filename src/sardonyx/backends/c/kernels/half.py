@@ -114,6 +114,8 @@ struct {name}_job {{
 
 static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
+    /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
+    const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = {nest.height}, width = {nest.width}, depth = {nest.depth};
     const int64_t tiles = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
@@ -153,7 +155,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     if (!{name}_finish_products(panel, stride, last_panel - first_panel, taken, tame, sums, {pitch})) {{
 {indented(again, 24)}                    }}
                     for (int64_t r = 0; r < taken; r++)
-                        {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
+                        {nest.epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
                 }}
             }}
         }}

@@ -140,6 +140,8 @@ struct {name}_job {{
 static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     static const uint8_t padding[{spec.channels}] = {{[0 ... {spec.channels - 1}] = {spec.zero}}};
     const struct {name}_job *job = arg;
+    /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
+    const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = {window.input[0]}, width = {window.input[1]};
     const int64_t lines = {window.output[0]}, across = {window.output[1]};
@@ -167,7 +169,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
 {calls}
             }}
             for (int64_t r = 0; r < taken; r++)
-                {epilogue}(job->env, b, line * across + m + r, 0, {spec.channels}, acc + r * {spec.channels});
+                {epilogue}(&env, b, line * across + m + r, 0, {spec.channels}, acc + r * {spec.channels});
         }}
     }}
 }}

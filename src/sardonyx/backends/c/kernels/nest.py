@@ -203,6 +203,8 @@ struct {name}_job {{
 
 static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
+    /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
+    const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = {nest.height}, width = {nest.width}, depth = {nest.depth};
     const int64_t tiles = sx_pieces(height, {tile.rows}), panels = sx_pieces(width, {tile.columns});
@@ -235,7 +237,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     {value} *sums = {place};
 {indented(far, 20)}{indented(filled, 20)}                    if (last)
                         for (int64_t r = 0; r < taken; r++)
-                            {nest.epilogue}(job->env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
+                            {nest.epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
                 }}
             }}
         }}
