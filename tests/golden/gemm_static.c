@@ -304,8 +304,8 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_fc23f651865663dcbe1d(sx_run *run, void *const *p, const int64_t *n) {
-    const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
+int32_t k_d738a230dca8623773bc(sx_run *run, void *const *p, const int64_t *n) {
+    const struct env env = {run, {p[0], 0, p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[2], 0, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);

@@ -55,7 +55,11 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
         text = _convolution(kernel, isa)
         buffers, scratch = (kernel.input, kernel.weights), "0"
     count = len(kernel.epilogue.buffers)
-    given = ", ".join(f"p[{number}]" for number in range(count))
+    # Only what is read: a matrix that was packed into another has its place, and need not be there.
+    used = (epilogue + text, *(f"p[{number}]" for number in buffers), scratch)
+    given = ", ".join(
+        f"p[{n}]" if any(f"p[{n}]" in part for part in used) else "0" for n in range(count)
+    )
     coarse = "#define SX_COARSE\n" if kernel.choice.variant in HALF_ARITHMETIC else ""
     flushed = kernel.choice.flushes and kernel.dtype == "f32"
     headers = HEADERS + ('#include "denormals.h"\n' if flushed else "")
