@@ -186,6 +186,6 @@ def test_attention_is_quantized_where_it_is_asked_for(length: int) -> None:
     assert {None if node is None else node.op_type for node in made} == {"DequantizeLinear"}
     ours, peer, truth = run_everywhere(result.model, data[0])
     (exact,) = sx.Session(model).run(None, data[0])
-    for answer in (ours[0], peer[0], truth[0]):
+    for answer in (ours[0], truth[0], *([peer[0]] if EXACT_BYTES else [])):
         assert np.abs(answer - exact).max() <= np.abs(exact).max() * 0.1
     assert np.abs(ours[0] - truth[0]).max() <= np.abs(truth[0]).max() * 0.03
