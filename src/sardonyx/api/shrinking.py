@@ -69,8 +69,8 @@ def quantize(
         smooth, equalize, correct_bias: for static, before ranges are measured: channels evened out between values and the
             weights of products (SmoothQuant; 0.8 is a good start), and between convolutions; biases that take back what rounded
             weights add on average.
-        attention: for static, whether products of two computed values are quantized too: a transformer gets a tenth faster where
-            the processor multiplies bytes (VNNI, Arm's dot products), and rounds more.
+        attention: for static, whether products of two computed values are quantized too: it rounds more, and is meant for processors
+            that multiply bytes (VNNI, Arm's dot products; BERT-base takes 7% less time there).
         ranges: instead of data, the range of every float input: it is calibrated on random numbers.
         dims: sizes of dynamic dimensions of such random inputs.
         exclude: names of nodes and operators that stay in float.

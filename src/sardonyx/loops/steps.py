@@ -3,7 +3,7 @@
     t1: f32 = gelu(t0)
     t2: i32 = near(over(min(max(t1, -0.2), 4), 0.02))      ->      t2: i32 = near(min(max(gelu_coarse(t0) * 50, -10), 200))
 
-"gelu_coarse" is within 2^-16.8 of the truth, a thousandth of a step or so at most; the other takes half as long again, for bits
+"gelu_coarse" is within 2^-16.8 of the truth, a thousandth of a step or so at most; the other is a longer polynomial, for bits
 that rounding drops.
 """
 

@@ -24,6 +24,7 @@ from sardonyx.loops.ranges import SMALL, Range, apply_ranges, range_of
 from sardonyx.loops.steps import count_gelus
 from sardonyx.ops.lowering import (
     Bytes,
+    Contraction,
     IntegerConvolution,
     IntegerProduct,
     Position,
@@ -117,18 +118,11 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     inner, columns = contraction.inner, contraction.columns
     if not isinstance(inner, int) or not isinstance(columns, int) or inner > _MOST_TERMS:
         return None
-    batch = product(contraction.batch)
-    writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: inner, COLUMN: columns})
-    at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
-    operands = lowering.operands
-    a = matrix_of(
-        writer, group, operands.a, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER
-    )
-    b = matrix_of(
-        writer, group, operands.b, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN
-    )
-    if a is None or b is None:
+    batch, operands = product(contraction.batch), lowering.operands
+    matrices = _matrices(writer, group, contraction, operands)
+    if matrices is None:
         return None
+    a, b = matrices
     numbers = (b.offset, b.by_row, b.by_column)
     if not all(isinstance(number, int) for number in numbers):
         return None
@@ -185,6 +179,21 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     return writer.done(complete(kernel, sizes))
 
 
+def _matrices(
+    writer: Writer, group: Group, contraction: Contraction, operands: Bytes
+) -> tuple[Matrix, Matrix] | None:
+    """Both factors as they lie in memory; None where one is no matrix there."""
+    ranges = writer.b.ranges
+    ranges |= {BATCH: product(contraction.batch), ROW: contraction.rows}
+    ranges |= {INNER: contraction.inner, COLUMN: contraction.columns}
+    at = unflatten(symbol(BATCH), contraction.batch, ranges)
+    first = contraction.a(at, symbol(ROW), symbol(INNER))
+    a = matrix_of(writer, group, operands.a, first, ROW, INNER)
+    second = contraction.b(at, symbol(INNER), symbol(COLUMN))
+    b = matrix_of(writer, group, operands.b, second, INNER, COLUMN)
+    return None if a is None or b is None else (a, b)
+
+
 def _write_of_runs(
     writer: Writer, group: Group, lowering: IntegerProduct, target: Target
 ) -> Written | None:
@@ -199,22 +208,16 @@ def _write_of_runs(
     if found is None:
         return None
     (shift, dx), dy = found
-    site = writer.site(group)
-    contraction = replace(lowering.describe(site), dtype="i32")
+    contraction = lowering.describe(writer.site(group))
     inner, columns, batch = contraction.inner, contraction.columns, product(contraction.batch)
     if 0 in (inner, columns) or (isinstance(inner, int) and inner > _MOST_TERMS):
         return None
-    writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: inner, COLUMN: columns})
-    at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
-    x, y = (
-        matrix_of(writer, group, number, element, row, column)
-        for number, element, row, column in (
-            (operands.a, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER),
-            (operands.b, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN),
-        )
-    )
-    if x is None or y is None:
+    if contraction.dtype != "i32":
+        return None  # there may be more terms than fit into 32 bits
+    matrices = _matrices(writer, group, contraction, operands)
+    if matrices is None:
         return None
+    x, y = matrices
     merged = merges_rows(x, y, contraction, batch)
     rows = batch * contraction.rows if merged else contraction.rows
     expected = expected_sizes(target, writer.graph.definitions)

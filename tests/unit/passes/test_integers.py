@@ -132,3 +132,33 @@ def test_what_is_more_than_a_limit_is_not(middle: str) -> None:
 def test_a_float_that_a_caller_sees_is_not() -> None:
     nodes = prepared(gemm("r = Relu (t)", outputs="uint8[2, 4] y, float[2, 4] r"))
     assert number(of(nodes, "QuantizeLinear")[1], 1) == YS
+
+
+@pytest.mark.parametrize(
+    ("shapes", "middle", "multiplied"),
+    [
+        (("9, 64", "64, 5"), "w = Identity (x)", True),
+        (("9, 40000", "40000, 5"), "w = Identity (x)", False),
+        (("9, k", "k, 5"), "w = Identity (x)", False),
+        (("9, k", "k, 5"), "w = Softmax (x)", True),
+        (("4, 64", "64, 5"), "w = Identity (x)", False),
+    ],
+    ids=["short", "long", "of any length", "weights of any number", "few rows"],
+)
+def test_products_of_two_computed_values_fit_32_bits(
+    shapes: tuple[str, str], middle: str, multiplied: bool
+) -> None:
+    given = sx.load(f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        agraph (float[{shapes[0]}] x, float[{shapes[1]}] v) => (float[m, n] y)
+        <float s = {{0.01}}, uint8 z = {{0}}>
+        {{
+            {middle}
+            wq = QuantizeLinear (w, s, z)
+            wd = DequantizeLinear (wq, s, z)
+            vq = QuantizeLinear (v, s, z)
+            vd = DequantizeLinear (vq, s, z)
+            y = MatMul (wd, vd)
+        }}
+    """)
+    assert bool(of(prepared(given), "MatMulInteger")) == multiplied

@@ -103,3 +103,11 @@ def test_what_one_grid_undoes_is_gone() -> None:
 def test_what_others_read_stays(middle: str, outputs: str) -> None:
     given = model(middle, outputs=outputs)
     assert moved(given) is given
+
+
+def test_a_pool_stays_before_a_factor_that_may_turn_the_order() -> None:
+    middle = "t = MaxPool <kernel_shape = [2], strides = [1], pads = [1, 0]> (x)\n n = Neg (c)\n m = Mul (t, n)"
+    given = model(middle, outputs="float[2, 4, 3] y")
+    assert moved(given) is given
+    x = np.random.default_rng(0).normal(0, 3, (2, 4, 6)).astype(np.float32)
+    np.testing.assert_allclose(sx.Session(given).run(None, {"x": x})[0], answer(given, x), 1e-5)

@@ -186,9 +186,8 @@ class KernelPrinter:
             self._loop_of_bytes(loop, "0", self._s(loop.extent))
             return
         if loop.kind == "vector":
-            apart = (
-                "SX_INTERLEAVED" if reassociates else "SX_VECTOR"
-            )  # sums wait for each other else
+            # Sums of one vector would wait for each other.
+            apart = "SX_INTERLEAVED" if reassociates else "SX_VECTOR"
             self._line("SX_REGISTERS" if self._stays_in_registers(loop) else apart)
         elif loop.kind == "unroll":
             self._line("SX_UNROLL")

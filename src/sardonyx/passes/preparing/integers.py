@@ -141,11 +141,27 @@ def _of_runs(node: ir.Node, x_scale: Array, y_scale: Array, shapes: Shapes) -> _
     first = None if node.inputs[0] is None else shapes.of(node.inputs[0]).shape
     if first is None or len(first) < 2 or (isinstance(first[-2], int) and first[-2] < _FEW_ROWS):
         return None
+    # Weights of a softmax add up to 1, however many there are.
+    short = isinstance(first[-1], int) and first[-1] <= _MOST_TERMS
+    if not short and not _are_weights(node.inputs[0]):
+        return None
     scale = x_scale.reshape(-1)[0].astype(np.float64) * y_scale.reshape(-1)[0].astype(np.float64)
     steps = find_steps(node.outputs[0])
     if steps is not None:
         scale = scale / steps.size
     return _Found(node, np.array(scale, np.float32), 0, steps)
+
+
+def _are_weights(value: ir.Value | None) -> bool:
+    """Whether a value was made by a softmax, and quantized."""
+    for _ in range(_MOST_BETWEEN):
+        node = None if value is None else value.producer()
+        if node is None or node.op_type == "Softmax":
+            return node is not None
+        if node.op_type not in ("DequantizeLinear", "QuantizeLinear", "Where"):
+            return False
+        value = node.inputs[2 if node.op_type == "Where" else 0]
+    return False
 
 
 def _is_weighed(value: ir.Value) -> bool:

@@ -28,6 +28,7 @@ _LINEAR = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _POINTWISE = frozenset({"Mul", "Div", "Add", "Sub"})
 _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 _OPSET = 12  # of MaxPool for bytes
+_LEAST = float(np.finfo(np.float32).tiny) * 1024  # of scales, whose steps are ordinary numbers too
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 
 
@@ -75,6 +76,8 @@ def _find(node: ir.Node, shapes: Shapes) -> _Found | None:
     value = node.inputs[0]
     while value is not None and _passes(maker := value.producer(), value, node, shapes):
         assert maker is not None
+        if maker.op_type == "MaxPool" and any(_is(one, _POINTWISE) for one in chain):
+            break  # times a negative number, the largest is the least
         chain.append(maker)
         value = maker.inputs[0]
     while chain and not _is(chain[-1], MOVERS):
@@ -114,12 +117,10 @@ def _undoes(first: ir.Node, last: ir.Node) -> bool:
     if any((a is None) != (b is None) for a, b in pairs):
         return False
     arrays = [(_constant(a), _constant(b)) for a, b in pairs if a is not None]
-    same = all(
+    return all(
         a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b)
         for a, b in arrays
     )
-    scale = arrays[0][0]
-    return same and scale is not None and float(scale) >= float(np.finfo(np.float32).tiny) * 1024
 
 
 def _move(last: ir.Node, chain: Sequence[ir.Node]) -> None:
@@ -159,11 +160,15 @@ def _is(node: ir.Node, kinds: frozenset[str] | set[str]) -> bool:
 
 
 def _has_one_grid(node: ir.Node) -> bool:
-    """Whether scale and zero point are known, and one number each."""
+    """Whether scale and zero point are known, one number each, and the scale an ordinary one."""
     if node.attributes.get("block_size") or node.attributes.get("precision"):
         return False
     known = [_constant(value) for value in node.inputs[1:] if value is not None]
-    return all(one is not None and one.ndim == 0 for one in known)
+    if not known or any(one is None or one.ndim > 0 for one in known):
+        return False
+    scale = known[0]
+    # Coarser types do not tell the steps of a byte apart.
+    return scale is not None and scale.dtype == np.float32 and _LEAST < float(scale) < np.inf
 
 
 def _input(node: ir.Node, index: int) -> ir.Value | None:

@@ -157,7 +157,7 @@ static inline float sx_gelu_coarse_f32(float x) {
 #if defined(SX_COARSE)
 static inline float sx_gelu_f32(float x) { return sx_gelu_coarse_f32(x); }
 #else
-/* The same within 2^-22.5 of |x|, and nearly always within 2^-25, beside one rounding; in half the time that erf takes. */
+/* The same within 2^-22 of |x| beside one rounding; in half the time that erf takes. */
 static inline float sx_gelu_f32(float x) {
     const float t = sx_min_f32(__builtin_fabsf(x), 6.0f), s = 1.0f - t * (1.0f / 6.0f), s2 = s * s;
     return sx_max_f32(x, 0.0f) - t * (s2 * s2 * sx_poly_gelu(t * 0.5f - 0.75f));
