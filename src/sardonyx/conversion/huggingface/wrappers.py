@@ -169,7 +169,7 @@ def _decode(
     cache: Cache | None,
 ) -> Any:
     mask = {} if seen is None else {"attention_mask": seen}
-    encoded: Any = BaseModelOutput(hidden)  # type: ignore[arg-type]  # it says FloatTensor
+    encoded = BaseModelOutput(hidden)
     return model(
         encoder_outputs=encoded,
         decoder_input_ids=ids,
