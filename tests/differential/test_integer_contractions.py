@@ -72,6 +72,33 @@ def narrow(generator: np.random.Generator, dtype: type, *shape: int) -> tuple[Ar
     return drawn(generator, np.uint8, *shape), np.array(128, np.uint8)
 
 
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -128), (np.int8, 0), (np.int8, 5), (np.uint8, 0), (np.uint8, 131), (np.uint8, 128)])  # fmt: skip
+@pytest.mark.parametrize("columns", [16, 24, 37])
+def test_halves_are_rounded_to_even_whatever_the_zero_point(
+    dtype: type, zero: int, columns: int
+) -> None:
+    """Sums times 0.5, which are ties every other time; short ones, so that their epilogue may be in registers."""
+    generator = np.random.default_rng(columns)
+    feeds = {"x": drawn(generator, np.int8, 1, 8, 5, 7)}
+    weights = {
+        "w": generator.integers(-1, 2, (columns, 8, 1, 1), np.int8),
+        "half": np.array(0.5, np.float32),
+        "one": np.array(1, np.float32),
+        "zero": np.array(zero, dtype),
+    }
+    nodes = [
+        helper.make_node("ConvInteger", ["x", "w"], ["sums"]),
+        helper.make_node("Cast", ["sums"], ["floats"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["floats", "half"], ["halves"]),
+        helper.make_node("QuantizeLinear", ["halves", "one", "zero"], ["y"]),
+    ]
+    model = model_of(nodes, feeds, weights)
+    [kernel] = kernels_of(model)
+    assert kernel.choice.variant == ("direct 4x16" if columns == 16 else "direct")
+    got, expected = answers(model, feeds)
+    np.testing.assert_array_equal(got, expected)
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**16),
@@ -227,7 +254,7 @@ def test_without_vnni_convolutions_take_fewer_products() -> None:
     node = helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"], pads=[1] * 4)
     model = model_of([node], {"x": x}, {"w": w, **zeros})
     assert [k.choice.variant for k in kernels_of(model, AVX512)] == ["winograd"]
-    assert [k.choice.variant for k in kernels_of(model, NEON)] == ["direct"]
+    assert [k.choice.variant for k in kernels_of(model, NEON)] == ["direct 4x16"]
 
 
 def quantized_conv(

@@ -11,18 +11,16 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     const float *in2 = env->p[2];
     const float *in3 = env->p[3];
     float *out4 = env->p[4];
-    const int64_t t0 = (int64_t)((m / 7));
-    const int64_t t1 = (int64_t)((m % 7));
     SX_VECTOR
     for (int64_t i0 = 0; i0 < count; i0++) {
-        const int64_t t2 = (int64_t)(i0 + n);
-        const float t3 = sums[i0];
-        const float t4 = in2[t2];
+        const int64_t t0 = (int64_t)(i0 + n);
+        const float t1 = sums[i0];
+        const float t2 = in2[t0];
+        const float t3 = t1 + t2;
+        const float t4 = in3[3136 * b + m + 49 * t0];
         const float t5 = t3 + t4;
-        const float t6 = in3[3136 * b + 7 * t0 + t1 + 49 * t2];
-        const float t7 = t5 + t6;
-        const float t8 = sx_max_f32(t7, 0.0f);
-        out4[3136 * b + 7 * t0 + t1 + 49 * t2] = t8;
+        const float t6 = sx_max_f32(t5, 0.0f);
+        out4[3136 * b + m + 49 * t0] = t6;
     }
 }
 
@@ -242,10 +240,10 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const int64_t shortest = height / tiles, taller = height % tiles;
     const int64_t stride = 9 * depth * 8;
     const float *rows[9][8];
-    __attribute__((aligned(64))) float acc[512];
     const int64_t size0 = 14;
     const int64_t size1 = 14;
     const int64_t out1 = 7;
+    __attribute__((aligned(64))) float acc[512];
     (void)n;
     for (int64_t task = begin; task < end; task++) {
         const int64_t row_block = task % job->row_blocks;
@@ -314,7 +312,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_27c068ae79ba9004ef14(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_f247b4c59dd14dbb61e4(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

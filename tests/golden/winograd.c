@@ -10,16 +10,14 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     (void)env, (void)b, (void)m, (void)n;
     const float *in2 = env->p[2];
     float *out3 = env->p[3];
-    const int64_t t0 = (int64_t)((m / 14));
-    const int64_t t1 = (int64_t)((m % 14));
     SX_VECTOR
     for (int64_t i0 = 0; i0 < count; i0++) {
-        const int64_t t2 = (int64_t)(i0 + n);
-        const float t3 = sums[i0];
-        const float t4 = in2[t2];
-        const float t5 = t3 + t4;
-        const float t6 = sx_max_f32(t5, 0.0f);
-        out3[12544 * b + 14 * t0 + t1 + 196 * t2] = t6;
+        const int64_t t0 = (int64_t)(i0 + n);
+        const float t1 = sums[i0];
+        const float t2 = in2[t0];
+        const float t3 = t1 + t2;
+        const float t4 = sx_max_f32(t3, 0.0f);
+        out3[12544 * b + m + 196 * t0] = t4;
     }
 }
 
@@ -610,7 +608,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_037a23565d19ef945713(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_8e76be7715ded4d86f10(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

@@ -329,8 +329,11 @@ def pixel_loop(
     counts = [phase.count for phase in phases]
     b.ranges.update({BATCH: out[0], ROW: product(counts), COLUMN: out[1]})
     where = unflatten(symbol(ROW), counts, b.ranges)
+    # Where every pixel is written, rows and columns of the image come together again as its number.
     pixel = tuple(
-        b.named(phase.first + phase.step * b.named(at, phase.count), whole)
+        at
+        if (phase.first, phase.step) == (0, 1)
+        else b.named(phase.first + phase.step * b.named(at, phase.count), whole)
         for at, phase, whole in zip(where, phases, out[2:], strict=True)
     )
     with b.loop(symbol(COUNT), "vector") as lane:

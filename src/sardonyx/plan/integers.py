@@ -68,6 +68,7 @@ _SPLIT_PAYS = (
 )
 _SPLIT_COLUMNS = 64  # and more of them, likewise
 _SPLIT_CHANNELS = 16  # and more of them: images, of which little is near 0, have fewer
+_NEAR_WEIGHTS = 1 << 16  # bytes of them that stay in the first-level cache
 _CHANNELS = 16  # a register of bytes
 _NEAREST = 64  # to the least and the largest byte, of a shift: then two bytes beyond it on the near side are never too large
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
@@ -143,6 +144,7 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     variants = product_variants(target, "i32", rows, inner, expected)
     if target.splits_bytes and variants[0] != "gemv":
         variants = _with_split(variants, "gemm split", inner, columns)
+    variants = _with_registers(target, variants, inner, columns)
     choice = choose(target, problem, variants)
     if choice.variant in SPLIT:
         factors = factors.split
@@ -374,6 +376,7 @@ def _convolved(
     each = (channels // window.groups, filters // window.groups)
     if target.splits_bytes and not alone and each[0] >= _SPLIT_CHANNELS:
         variants = _with_split(variants, "direct split", *each)
+    variants = _with_registers(target, variants, weights[0].size, each[1])
     if integer_winograd_is_possible(target, window, channels, filters):
         pays = winograd_pays(channels, filters, shape[0], counts, of_bytes=True)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
@@ -440,6 +443,22 @@ def _with_split(variants: Sequence[str], name: str, run: int, columns: int) -> t
     """
     pays = columns >= _SPLIT_COLUMNS and run * columns >= _SPLIT_PAYS
     return (name, *variants) if pays else (*variants, name)
+
+
+def _with_registers(
+    target: Target, variants: Sequence[str], inner: int, columns: int
+) -> tuple[str, ...]:
+    """Kernels with the one in front whose epilogue takes sums out of registers, where a rule expects that it pays.
+
+    It reads the weights twice as often, and has no rest of columns to hand over so.
+    """
+    if target.register_cut is None or variants[0] not in ("gemm", "direct"):
+        return tuple(variants)
+    cut, whole = target.register_cut
+    name = f"{variants[0]} {cut}"
+    if columns % whole or inner * columns >= _NEAR_WEIGHTS:
+        return tuple(variants)
+    return (name, *(one for one in variants if one != name))
 
 
 def _depthwise_variants(

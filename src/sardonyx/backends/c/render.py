@@ -97,8 +97,12 @@ class KernelPrinter:
         used = _used(self.kernel.body)
         stores = (one for one in statements(self.kernel.body) if isinstance(one, Store))
         constant = "" if any(one.buffer == SUMS for one in stores) else "const "
+        # Where sums of bytes are in registers, they stay there only if counts are known within.
+        inline = "static inline"
+        if dtype == "i32":
+            inline += " __attribute__((always_inline))"
         self._lines = [
-            f"static inline void {name}(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,",
+            f"{inline} void {name}(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,",
             f"                             {constant}{C_TYPES[dtype]} *sums) {{",
             "    (void)env, (void)b, (void)m, (void)n;",
             *self._arguments(used, "env->"),

@@ -83,6 +83,13 @@ class ConvSpec:
         few = self.channels // self.groups < NARROW if self.copies is None else self.copies
         return self.a == sum_type(self.b) and not few
 
+    @property
+    def pointwise(self) -> bool:
+        """Whether an output pixel is made of the input pixel in its place."""
+        window = self.window
+        ones = {*window.kernel, *window.strides} == {1}
+        return ones and not any(window.pads_begin) and window.input == window.output
+
 
 def conv(
     name: str,
@@ -170,6 +177,8 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     }}
 }}
 """
+    if spec.pointwise:
+        fill = pixels(spec, value)
     return replace(nest, fill=fill, locals=sizes_text(window))
 
 
@@ -323,6 +332,16 @@ def corner(spec: ConvSpec, element: str) -> str:
         if axis:
             lines.append(f"    pixel /= out{axis};")
     return "\n".join(lines)
+
+
+def pixels(spec: ConvSpec, element: str) -> str:
+    """As `corner` with all that is in its loop, where the window is a single pixel: they lie side by side."""
+    axes = " * ".join(f"size{axis}" for axis in range(len(spec.window.kernel)))
+    return f"""\
+const {element} *image = (const {element} *)job->a + (b / {spec.groups} * ({axes}) + m) * {spec.channels} + b % {spec.groups} * {spec.channels // spec.groups} + k0;
+for (int64_t r = 0; r < taken; r++)
+    rows[0][r] = image + r * {spec.channels};
+"""
 
 
 def position(name: str, axes: list[int]) -> str:

@@ -21,6 +21,7 @@ from sardonyx.backends.c.kernels.conv import (
     corner,
     inside,
     offset,
+    pixels,
     position,
     sizes_text,
     steps_text,
@@ -101,6 +102,8 @@ def _wide(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
         {{ {_tap(spec, family.name)} rows[s][r] = from; }}
 }}
 """
+    if spec.pointwise:
+        fill = pixels(spec, "int32_t")
     nest = replace(base_nest(spec, family, epilogue), most=depth)
     return replace(nest, fill=fill, locals=sizes_text(spec.window))
 

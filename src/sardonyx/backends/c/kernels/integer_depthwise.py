@@ -8,8 +8,9 @@ task = (image, line of output pixels)
             for every column of the image under the windows
                 the bytes of its rows, zipped: four vectors of a quad a channel
                 c[pixel] += quads · weights[tap]      for every window that it lies in
-        epilogue, pixel by pixel
+            epilogue, pixel by pixel, out of registers
 
+Where channels are no multiple of 16, sums of all of them wait in memory for the epilogue, since the last 16 overlap others.
 A column is zipped once for all windows that it lies in. Kernels have four rows at most.
 """
 
@@ -51,8 +52,9 @@ def integer_depthwise(
     # Sums of a pixel are four vectors; those of the windows over one column are at work at the same time.
     pixels = 4 if window.strides[1] == 1 else 3
     counts = row_counts(window.output[1], pixels)
+    fused = epilogue if spec.channels % CHANNELS == 0 else ""
     functions = "\n".join(
-        _pixels_function(name, spec, count, pixels, flipped, bool(start)) for count in counts
+        _pixels_function(name, spec, count, pixels, flipped, bool(start), fused) for count in counts
     )
     return f"""\
 {SUPPORT}
@@ -68,9 +70,19 @@ def _reach(spec: DepthwiseSpec, pixels: int) -> int:
 
 
 def _pixels_function(
-    name: str, spec: DepthwiseSpec, pixels: int, most: int, flipped: bool, started: bool
+    name: str,
+    spec: DepthwiseSpec,
+    pixels: int,
+    most: int,
+    flipped: bool,
+    started: bool,
+    fused: str,
 ) -> str:
-    """`<name>_pixels_<n>`: n pixels of at most `most`, all channels."""
+    """`<name>_pixels_<n>`: n pixels of at most `most`, all channels.
+
+    Args:
+        fused: the epilogue, where it takes sums out of registers.
+    """
     window = spec.window
     rows, taps = window.kernel
     stride, dilation = window.strides[1], window.dilations[1]
@@ -102,17 +114,26 @@ def _pixels_function(
             for t, k in uses
             for v in range(4)
         ]
+        lines += [f"SX_HERE(s{t}_{v});" for t, _ in uses for v in range(4)]
         lines.append("}")
+    place = "sums[{t}] + {v}" if fused else f"acc + {{t}} * {spec.channels} + {{v}} + c"
+    lines += [f"int32_t sums[{pixels}][{CHANNELS}];"] if fused else []
     lines += [
-        f"*(sx_quads *)(acc + {t * spec.channels + 4 * v} + c) = s{t}_{v};"
+        f"*(sx_quads *)({place.format(t=t, v=4 * v)}) = s{t}_{v};"
         for t in range(pixels)
         for v in range(4)
     ]
+    if fused:
+        lines += [
+            f"{fused}(&own, batch, pixel + {t}, c, {CHANNELS}, sums[{t}]);" for t in range(pixels)
+        ]
     body = "\n        ".join(lines)
+    into = "const struct env *env, int64_t batch, int64_t pixel" if fused else "int32_t *acc"
+    own = "    const struct env own = *env;\n" if fused else ""
     return f"""\
 static void {name}_pixels_{pixels}(
-    const uint8_t *(*columns)[{_reach(spec, most)}], const int32_t *w, int32_t *acc{", const int32_t *start" if started else ""}) {{
-    for (int64_t next = 0; next < {spec.channels}; next += {CHANNELS}) {{
+    const uint8_t *(*columns)[{_reach(spec, most)}], const int32_t *w, {into}{", const int32_t *start" if started else ""}) {{
+{own}    for (int64_t next = 0; next < {spec.channels}; next += {CHANNELS}) {{
         /* The last vectors overlap the ones before them rather than run over the end. */
         const int64_t c = sx_least(next, {spec.channels - CHANNELS});
         {body}
@@ -126,10 +147,19 @@ def _task_function(
 ) -> str:
     window = spec.window
     rows = window.kernel[0]
+    fused = spec.channels % CHANNELS == 0
+    into = "&env, b, line * across + m" if fused else "acc"
+    arguments = f"columns, job->b, {into}{f', {start}' if start else ''}"
     calls = "\n".join(
-        f"                case {n}: {name}_pixels_{n}(columns, job->b, acc{f', {start}' if start else ''}); break;"
-        for n in counts
+        f"                case {n}: {name}_pixels_{n}({arguments}); break;" for n in counts
     )
+    acc, finish = "", ""
+    if not fused:
+        acc = f"    __attribute__((aligned(64))) int32_t acc[{pixels * spec.channels}];\n"
+        finish = f"""\
+            for (int64_t r = 0; r < taken; r++)
+                {epilogue}(&env, b, line * across + m + r, 0, {spec.channels}, acc + r * {spec.channels});
+"""
     return f"""\
 struct {name}_job {{
     const struct env *env;
@@ -147,8 +177,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     const int64_t lines = {window.output[0]}, across = {window.output[1]};
     const int64_t tiles = sx_pieces(across, {pixels});
     const uint8_t *columns[{rows}][{_reach(spec, pixels)}];
-    __attribute__((aligned(64))) int32_t acc[{pixels * spec.channels}];
-    (void)n;
+{acc}    (void)n;
     for (int64_t task = begin; task < end; task++) {{
         const int64_t line = task % lines, b = task / lines;
         const uint8_t *image = (const uint8_t *)job->a + b * height * width * {spec.channels};
@@ -168,9 +197,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
             switch (taken) {{
 {calls}
             }}
-            for (int64_t r = 0; r < taken; r++)
-                {epilogue}(&env, b, line * across + m + r, 0, {spec.channels}, acc + r * {spec.channels});
-        }}
+{finish}        }}
     }}
 }}
 """

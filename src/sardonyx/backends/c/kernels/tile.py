@@ -63,6 +63,7 @@ class TileFamily:
         split: rows of A are what `sx_split` leaves, and bytes of B are 128 too large.
         shorts: numbers of A and of B are pairs of 16 bits as they are.
         widened: with `split`, for where there would be too many extras: rows are what `sx_widen` leaves.
+        finish: the epilogue, where it takes sums out of registers: a row of a whole panel at a time, for K is a single block.
         soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
     """
@@ -77,6 +78,7 @@ class TileFamily:
     split: bool = False
     shorts: bool = False
     widened: bool = False
+    finish: str = ""
     soon: int = 0
 
     @property
@@ -190,6 +192,12 @@ def _rows_function(family: TileFamily, rows: int) -> str:
     started = f", const {value} *start" if family.start else ""
     started += ", int64_t soon" if family.soon else ""
     started += ", const struct sx_rows *split" if family.split else ""
+    into = f"{value} *acc, int64_t pitch, int32_t fresh"
+    own = ""
+    if family.finish:
+        into = "const struct env *env, int64_t batch, int64_t row, int64_t column, int64_t left"
+        # What is written to results might change that of others, as far as a compiler knows.
+        own = "    const struct env own = *env;\n"
     several = family.panels_at_once(rows)
     loops = [_panels(family, rows, several)] if several > 1 else []
     loops.append(_panels(family, rows, 1))
@@ -198,9 +206,9 @@ def _rows_function(family: TileFamily, rows: int) -> str:
 /* {rows} rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void {name}_rows_{rows}(
     const {value} *(*rows)[{family.tile.rows}], int64_t segments, int64_t depth,
-    const {C_TYPE[family.b]} *b, int64_t stride, int64_t panels, {value} *acc, int64_t pitch, int32_t fresh{started}) {{
+    const {C_TYPE[family.b]} *b, int64_t stride, int64_t panels, {into}{started}) {{
     int64_t panel = 0;
-{body}}}
+{own}{body}}}
 """
 
 
@@ -220,16 +228,51 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     streams = [f"const {stored} *b{p} = b + {p} * stride;" for p in range(panels)]
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
     extras = _extras(family, rows, panels) if family.split and not family.widened else []
-    body = _pieces(family, pointers, begin, _inner(family, rows, panels), extras, add, store)
+    if family.finish:
+        every = "for (int64_t s = 0; s < segments; s++) {"
+        inner = ["int64_t k = 0;", "const int64_t end = depth;", *_inner(family, rows, panels)]
+        body = [*begin, every, *_deeper([*pointers, *inner]), "}", *_finish(family, rows)]
+    else:
+        body = _pieces(family, pointers, begin, _inner(family, rows, panels), extras, add, store)
+    onward = [f"b += {panels} * stride;"]
+    if family.finish:
+        onward.append(f"column += {tile.columns}; left -= {tile.columns};")
+    else:
+        onward.append(f"acc += {panels * tile.columns};")
+    onward += [f"start += {panels * tile.columns};"] if family.start else []
     text = f"""
 for (; panel + {panels} <= panels; panel += {panels}) {{
     const {name}_a_v zero = {{0}};{_ones(family)}
     {_lines([*streams, *body], 4)}
-    b += {panels} * stride;
-    acc += {panels * tile.columns};{f" start += {panels * tile.columns};" if family.start else ""}
+    {_lines(onward, 4)}
 }}
 """
     return "".join(f"    {line}\n" for line in text.strip().split("\n"))
+
+
+def _finish(family: TileFamily, rows: int) -> list[str]:
+    """C statements that hand the tile over. An array that is only ever read at places known beforehand is none in memory."""
+    columns = family.tile.columns
+    cells = [(r, v) for r in range(rows) for v in range(family.vectors)]
+    array = f"{C_TYPE[family.dtype]} sums[{rows}][{columns}];"
+    fill = [
+        f"*({family.name}_a_m *)(sums[{r}] + {v * family.lanes}) = c{r}_0_{v};" for r, v in cells
+    ]
+    whole = [
+        f"{family.finish}(&own, batch, row + {r}, column, {columns}, sums[{r}]);"
+        for r in range(rows)
+    ]
+    rest = [
+        f"for (int64_t r = 0; r < {rows}; r++)",
+        f"    {family.finish}(&own, batch, row + r, column, left, sums[r]);",
+    ]
+    return [
+        f"if (left >= {columns}) {{",
+        *_deeper([array, *fill, *whole]),
+        "} else {",
+        *_deeper([array, *fill, *rest]),
+        "}",
+    ]
 
 
 def _ones(family: TileFamily) -> str:
@@ -244,7 +287,8 @@ def _first(family: TileFamily, r: int, p: int, v: int) -> str:
     first = "zero"
     if family.start:
         offset = p * family.tile.columns + v * family.lanes
-        first = f"(fresh ? {family.name}_a_load(start + {offset}) : zero)"
+        first = f"{family.name}_a_load(start + {offset})"
+        first = first if family.finish else f"(fresh ? {first} : zero)"
     return f"{first} - split->sums[{r}] * 128" if family.split else first
 
 

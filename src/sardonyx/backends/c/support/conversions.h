@@ -111,8 +111,12 @@ static inline int32_t sx_cast_f32_i32_near(float x) {
     return (int32_t)(sx_bits_f32(x + 0x1.8p23f) - sx_bits_f32(0x1.8p23f));
 }
 /* The same of at most 32000, and a number added, by an operation of 16 bits: compilers would go back to 32 else, where a register
- * holds half as many. */
+ * holds half as many. Those for Arm do not, and an even number leaves what is half as it is. */
 static inline int16_t sx_near_plus_i16(float x, int16_t more) {
+#if defined(__aarch64__) && defined(__clang__)
+    if (__builtin_constant_p(more) && more % 2 == 0)
+        return (int16_t)sx_bits_f32(x + (0x1.8p23f + more));
+#endif
     const int16_t near = (int16_t)sx_bits_f32(x + 0x1.8p23f);
 #if __has_builtin(__builtin_elementwise_add_sat)
     return __builtin_elementwise_add_sat(near, more);

@@ -21,6 +21,13 @@ typedef int32_t sx_i32x16 __attribute__((vector_size(64)));
 #define SX_DOT_UNSIGNED 0
 #endif
 
+/* A sum is what it is here, neither before nor after: compilers that move what is added to it about run out of registers. */
+#if defined(__aarch64__)
+#define SX_HERE(sums) __asm__ volatile("" : "+w"(sums))
+#else
+#define SX_HERE(sums) (void)(sums)
+#endif
+
 #if defined(__ARM_FEATURE_DOTPROD)
 static inline sx_i32x4 sx_dot_4(sx_i32x4 sums, sx_i32x4 a, sx_i32x4 b) {
     __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sums) : "w"(b), "w"(a));

@@ -11,13 +11,22 @@ from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, Kernel, comp
 from numpy.typing import NDArray
 
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window
+from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
+from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
 from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
-from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads, raised_quads
+from sardonyx.backends.c.kernels.packing import (
+    pack_b,
+    pack_conv_quads,
+    pack_depthwise_quads,
+    quads,
+    raised_quads,
+)
 from sardonyx.backends.c.kernels.points import pack_integer_winograd
 from sardonyx.backends.c.toolchain import host_cpu
+from sardonyx.backends.c.variants import cut_of
 from sardonyx.plan.plan import Begin
 
 Array = NDArray[np.generic]
@@ -70,11 +79,15 @@ def results(kernel: Kernel, shape: tuple[int, ...], a: Array, b: Array, *sizes: 
     return answers[0]
 
 
-@pytest.mark.parametrize("isa", NARROW)
+@pytest.mark.parametrize(
+    ("isa", "cut"),
+    [(NEON, "gemm"), (NEON, "gemm 4x16"), (NEON, "gemm 5x16"), (PORTABLE, "gemm")],
+    ids=str,
+)
 @pytest.mark.parametrize("k", [4, 64, 100, 3072, 4100])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
-def test_rows_of_whole_quads(isa: Isa, dtype: type, k: int, tmp_path: Path) -> None:
-    tile, flipped = tile_of(isa, "i32"), dtype is np.uint8
+def test_rows_of_whole_quads(isa: Isa, cut: str, dtype: type, k: int, tmp_path: Path) -> None:
+    tile, flipped = cut_of(cut, isa, "i32").tile, dtype is np.uint8
     spec = GemmSpec(
         "n[0]", "n[1]", k // 4, Operand(k // 4, dtype="i32", flipped=flipped), Packed(dtype="i32")
     )
@@ -168,11 +181,13 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
 
 
 @WAYS
+@pytest.mark.parametrize("cut", ["direct", "direct 4x16"])
 @pytest.mark.parametrize(
     ("channels", "filters", "groups", "kernel", "stride", "dilation", "pad"),
     [
         (3, 16, 1, 7, 2, 1, 3),
         (8, 24, 1, 3, 1, 1, 1),
+        (20, 32, 1, 1, 1, 1, 0),
         (64, 40, 1, 1, 1, 1, 0),
         (12, 10, 2, 3, 1, 2, 2),
         (16, 12, 4, 3, 2, 1, 1),
@@ -184,6 +199,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
 def test_convolutions(
     isa: Isa,
     split: bool,
+    cut: str,
     channels: int,
     filters: int,
     groups: int,
@@ -195,7 +211,9 @@ def test_convolutions(
     zero: int,
     tmp_path: Path,
 ) -> None:
-    tile, flipped = tile_of(isa, "i32"), (dtype is np.uint8) != split
+    if cut != "direct" and isa is not NEON:
+        pytest.skip("a cut of its own for sums that are handed over in registers")
+    tile, flipped = cut_of(cut, isa, "i32").tile, (dtype is np.uint8) != split
     size = 9
     out = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
     pair = lambda number: (number, number)  # noqa: E731
@@ -226,6 +244,39 @@ def test_convolutions(
     sums = w.astype(np.int64).reshape(filters, -1).sum(axis=1)
     assert prod(got.shape)
     np.testing.assert_array_equal(got - seen * sums, exact)
+
+
+@pytest.mark.parametrize("channels", [16, 20, 48])
+@pytest.mark.parametrize(("rows", "across"), [(3, 3), (2, 5), (4, 1)])
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
+def test_every_channel_by_itself(
+    channels: int,
+    rows: int,
+    across: int,
+    stride: int,
+    dilation: int,
+    dtype: type,
+    zero: int,
+    tmp_path: Path,
+) -> None:
+    """By dot products down the columns of the kernel; sums are handed over in registers where channels are whole ones."""
+    high, wide, flipped = 9, 11, dtype is np.uint8
+    out = tuple(
+        (size + 2 - dilation * (taps - 1) - 1) // stride + 1
+        for size, taps in ((high, rows), (wide, across))
+    )
+    pair = lambda number: (number, number)  # noqa: E731
+    window = Window((rows, across), pair(stride), pair(dilation), pair(1), (high, wide), out)
+    spec = DepthwiseSpec(2, channels, window, 1, "u8", "i8", zero % 256)
+    text = integer_depthwise("convolve", spec, "store_row", flipped=flipped)
+    assert ("int32_t acc[" in text) == (channels % 16 != 0)
+    made = compiled("convolve", text, tmp_path)
+    x, w = integers(dtype, 2, high, wide, channels), integers(np.int8, channels, 1, rows, across)
+    got = results(made, (2, prod(out), channels), x, pack_depthwise_quads(w))
+    exact = convolved(x, w, window, channels, zero).reshape(2, prod(out), channels)
+    sums = w.astype(np.int64).reshape(channels, -1).sum(axis=1)
+    np.testing.assert_array_equal(got - (zero - 128 * flipped) * sums, exact)
 
 
 @pytest.mark.parametrize("isa", WIDENED)
