@@ -38,103 +38,9 @@ static inline contract_b_v contract_b_load(const float *p) { return *(const cont
 
 /* 1 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_1(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
-    for (; panel + 2 <= panels; panel += 2) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        const float *b1 = b + 1 * stride;
-        int32_t first = fresh;
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            int64_t left = depth;
-            do {
-                const int64_t end = sx_least(left, 192);
-                int64_t k = 0;
-                contract_a_v c0_0_0 = zero;
-                contract_a_v c0_0_1 = zero;
-                contract_a_v c0_1_0 = zero;
-                contract_a_v c0_1_1 = zero;
-                for (; k + 4 <= end; k += 4) {
-                    const contract_a_v x0 = contract_a_load(a0 + k);
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 0);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 4);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 8);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 16);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 24);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 28);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y1_1;
-                    }
-                    b0 += 32;
-                    b1 += 32;
-                }
-                for (; k < end; k++) {
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 0);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 4);
-                        c0_0_0 += a0[k] * y0_0;
-                        c0_0_1 += a0[k] * y0_1;
-                        c0_1_0 += a0[k] * y1_0;
-                        c0_1_1 += a0[k] * y1_1;
-                    }
-                    b0 += 8;
-                    b1 += 8;
-                }
-                if (!first) {
-                    c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
-                    c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
-                    c0_1_0 += contract_a_load(acc + 0 * pitch + 8);
-                    c0_1_1 += contract_a_load(acc + 0 * pitch + 12);
-                }
-                first = 0;
-                *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-                *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_1_0;
-                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_1_1;
-                __asm__ volatile("" : : : "memory");
-                a0 += 192;
-                left -= 192;
-            } while (left > 0);
-        }
-        b += 2 * stride;
-        acc += 16;
-    }
-
     for (; panel + 1 <= panels; panel += 1) {
         const contract_a_v zero = {0};
         const float *b0 = b + 0 * stride;
@@ -147,194 +53,96 @@ static __attribute__((noinline)) void contract_rows_1(
                 int64_t k = 0;
                 contract_a_v c0_0_0 = zero;
                 contract_a_v c0_0_1 = zero;
+                contract_a_v c0_0_2 = zero;
+                contract_a_v c0_0_3 = zero;
                 for (; k + 4 <= end; k += 4) {
                     const contract_a_v x0 = contract_a_load(a0 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
                 if (!first) {
                     c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                     c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                    c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                    c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                 }
                 first = 0;
                 *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
                 *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
                 __asm__ volatile("" : : : "memory");
                 a0 += 192;
                 left -= 192;
             } while (left > 0);
         }
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
 /* 2 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_2(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
-    for (; panel + 2 <= panels; panel += 2) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        const float *b1 = b + 1 * stride;
-        int32_t first = fresh;
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            int64_t left = depth;
-            do {
-                const int64_t end = sx_least(left, 192);
-                int64_t k = 0;
-                contract_a_v c0_0_0 = zero;
-                contract_a_v c0_0_1 = zero;
-                contract_a_v c0_1_0 = zero;
-                contract_a_v c0_1_1 = zero;
-                contract_a_v c1_0_0 = zero;
-                contract_a_v c1_0_1 = zero;
-                contract_a_v c1_1_0 = zero;
-                contract_a_v c1_1_1 = zero;
-                for (; k + 4 <= end; k += 4) {
-                    const contract_a_v x0 = contract_a_load(a0 + k);
-                    const contract_a_v x1 = contract_a_load(a1 + k);
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 0);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 4);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 8);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 16);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 24);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 28);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y1_1;
-                    }
-                    b0 += 32;
-                    b1 += 32;
-                }
-                for (; k < end; k++) {
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 0);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 4);
-                        c0_0_0 += a0[k] * y0_0;
-                        c0_0_1 += a0[k] * y0_1;
-                        c0_1_0 += a0[k] * y1_0;
-                        c0_1_1 += a0[k] * y1_1;
-                        c1_0_0 += a1[k] * y0_0;
-                        c1_0_1 += a1[k] * y0_1;
-                        c1_1_0 += a1[k] * y1_0;
-                        c1_1_1 += a1[k] * y1_1;
-                    }
-                    b0 += 8;
-                    b1 += 8;
-                }
-                if (!first) {
-                    c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
-                    c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
-                    c0_1_0 += contract_a_load(acc + 0 * pitch + 8);
-                    c0_1_1 += contract_a_load(acc + 0 * pitch + 12);
-                    c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
-                    c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
-                    c1_1_0 += contract_a_load(acc + 1 * pitch + 8);
-                    c1_1_1 += contract_a_load(acc + 1 * pitch + 12);
-                }
-                first = 0;
-                *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-                *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_1_0;
-                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_1_1;
-                *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-                *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-                *(contract_a_m *)(acc + 1 * pitch + 8) = c1_1_0;
-                *(contract_a_m *)(acc + 1 * pitch + 12) = c1_1_1;
-                __asm__ volatile("" : : : "memory");
-                a0 += 192;
-                a1 += 192;
-                left -= 192;
-            } while (left > 0);
-        }
-        b += 2 * stride;
-        acc += 16;
-    }
-
     for (; panel + 1 <= panels; panel += 1) {
         const contract_a_v zero = {0};
         const float *b0 = b + 0 * stride;
@@ -348,67 +156,114 @@ static __attribute__((noinline)) void contract_rows_2(
                 int64_t k = 0;
                 contract_a_v c0_0_0 = zero;
                 contract_a_v c0_0_1 = zero;
+                contract_a_v c0_0_2 = zero;
+                contract_a_v c0_0_3 = zero;
                 contract_a_v c1_0_0 = zero;
                 contract_a_v c1_0_1 = zero;
+                contract_a_v c1_0_2 = zero;
+                contract_a_v c1_0_3 = zero;
                 for (; k + 4 <= end; k += 4) {
                     const contract_a_v x0 = contract_a_load(a0 + k);
                     const contract_a_v x1 = contract_a_load(a1 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                         c1_0_0 += a1[k] * y0_0;
                         c1_0_1 += a1[k] * y0_1;
+                        c1_0_2 += a1[k] * y0_2;
+                        c1_0_3 += a1[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
                 if (!first) {
                     c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                     c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                    c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                    c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                     c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
                     c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                    c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+                    c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
                 }
                 first = 0;
                 *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
                 *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
                 *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
                 *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+                *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+                *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
                 __asm__ volatile("" : : : "memory");
                 a0 += 192;
                 a1 += 192;
@@ -416,179 +271,15 @@ static __attribute__((noinline)) void contract_rows_2(
             } while (left > 0);
         }
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
 /* 3 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_3(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
-    for (; panel + 2 <= panels; panel += 2) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        const float *b1 = b + 1 * stride;
-        int32_t first = fresh;
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            const float *a2 = rows[s][2];
-            int64_t left = depth;
-            do {
-                const int64_t end = sx_least(left, 192);
-                int64_t k = 0;
-                contract_a_v c0_0_0 = zero;
-                contract_a_v c0_0_1 = zero;
-                contract_a_v c0_1_0 = zero;
-                contract_a_v c0_1_1 = zero;
-                contract_a_v c1_0_0 = zero;
-                contract_a_v c1_0_1 = zero;
-                contract_a_v c1_1_0 = zero;
-                contract_a_v c1_1_1 = zero;
-                contract_a_v c2_0_0 = zero;
-                contract_a_v c2_0_1 = zero;
-                contract_a_v c2_1_0 = zero;
-                contract_a_v c2_1_1 = zero;
-                for (; k + 4 <= end; k += 4) {
-                    const contract_a_v x0 = contract_a_load(a0 + k);
-                    const contract_a_v x1 = contract_a_load(a1 + k);
-                    const contract_a_v x2 = contract_a_load(a2 + k);
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 0);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 4);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y1_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                        c2_1_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y1_0;
-                        c2_1_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 8);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y1_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c2_1_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y1_0;
-                        c2_1_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 16);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y1_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c2_1_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y1_0;
-                        c2_1_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y1_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 24);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 28);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                        c0_1_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y1_0;
-                        c0_1_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y1_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                        c1_1_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y1_0;
-                        c1_1_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y1_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
-                        c2_1_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y1_0;
-                        c2_1_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y1_1;
-                    }
-                    b0 += 32;
-                    b1 += 32;
-                }
-                for (; k < end; k++) {
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        const contract_a_v y1_0 = contract_b_load(b1 + 0);
-                        const contract_a_v y1_1 = contract_b_load(b1 + 4);
-                        c0_0_0 += a0[k] * y0_0;
-                        c0_0_1 += a0[k] * y0_1;
-                        c0_1_0 += a0[k] * y1_0;
-                        c0_1_1 += a0[k] * y1_1;
-                        c1_0_0 += a1[k] * y0_0;
-                        c1_0_1 += a1[k] * y0_1;
-                        c1_1_0 += a1[k] * y1_0;
-                        c1_1_1 += a1[k] * y1_1;
-                        c2_0_0 += a2[k] * y0_0;
-                        c2_0_1 += a2[k] * y0_1;
-                        c2_1_0 += a2[k] * y1_0;
-                        c2_1_1 += a2[k] * y1_1;
-                    }
-                    b0 += 8;
-                    b1 += 8;
-                }
-                if (!first) {
-                    c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
-                    c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
-                    c0_1_0 += contract_a_load(acc + 0 * pitch + 8);
-                    c0_1_1 += contract_a_load(acc + 0 * pitch + 12);
-                    c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
-                    c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
-                    c1_1_0 += contract_a_load(acc + 1 * pitch + 8);
-                    c1_1_1 += contract_a_load(acc + 1 * pitch + 12);
-                    c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
-                    c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
-                    c2_1_0 += contract_a_load(acc + 2 * pitch + 8);
-                    c2_1_1 += contract_a_load(acc + 2 * pitch + 12);
-                }
-                first = 0;
-                *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-                *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_1_0;
-                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_1_1;
-                *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-                *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-                *(contract_a_m *)(acc + 1 * pitch + 8) = c1_1_0;
-                *(contract_a_m *)(acc + 1 * pitch + 12) = c1_1_1;
-                *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
-                *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
-                *(contract_a_m *)(acc + 2 * pitch + 8) = c2_1_0;
-                *(contract_a_m *)(acc + 2 * pitch + 12) = c2_1_1;
-                __asm__ volatile("" : : : "memory");
-                a0 += 192;
-                a1 += 192;
-                a2 += 192;
-                left -= 192;
-            } while (left > 0);
-        }
-        b += 2 * stride;
-        acc += 16;
-    }
-
     for (; panel + 1 <= panels; panel += 1) {
         const contract_a_v zero = {0};
         const float *b0 = b + 0 * stride;
@@ -603,84 +294,147 @@ static __attribute__((noinline)) void contract_rows_3(
                 int64_t k = 0;
                 contract_a_v c0_0_0 = zero;
                 contract_a_v c0_0_1 = zero;
+                contract_a_v c0_0_2 = zero;
+                contract_a_v c0_0_3 = zero;
                 contract_a_v c1_0_0 = zero;
                 contract_a_v c1_0_1 = zero;
+                contract_a_v c1_0_2 = zero;
+                contract_a_v c1_0_3 = zero;
                 contract_a_v c2_0_0 = zero;
                 contract_a_v c2_0_1 = zero;
+                contract_a_v c2_0_2 = zero;
+                contract_a_v c2_0_3 = zero;
                 for (; k + 4 <= end; k += 4) {
                     const contract_a_v x0 = contract_a_load(a0 + k);
                     const contract_a_v x1 = contract_a_load(a1 + k);
                     const contract_a_v x2 = contract_a_load(a2 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                         c1_0_0 += a1[k] * y0_0;
                         c1_0_1 += a1[k] * y0_1;
+                        c1_0_2 += a1[k] * y0_2;
+                        c1_0_3 += a1[k] * y0_3;
                         c2_0_0 += a2[k] * y0_0;
                         c2_0_1 += a2[k] * y0_1;
+                        c2_0_2 += a2[k] * y0_2;
+                        c2_0_3 += a2[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
                 if (!first) {
                     c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                     c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                    c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                    c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                     c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
                     c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                    c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+                    c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
                     c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
                     c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+                    c2_0_2 += contract_a_load(acc + 2 * pitch + 8);
+                    c2_0_3 += contract_a_load(acc + 2 * pitch + 12);
                 }
                 first = 0;
                 *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
                 *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
                 *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
                 *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+                *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+                *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
                 *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
                 *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+                *(contract_a_m *)(acc + 2 * pitch + 8) = c2_0_2;
+                *(contract_a_m *)(acc + 2 * pitch + 12) = c2_0_3;
                 __asm__ volatile("" : : : "memory");
                 a0 += 192;
                 a1 += 192;
@@ -689,13 +443,13 @@ static __attribute__((noinline)) void contract_rows_3(
             } while (left > 0);
         }
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
 /* 4 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_4(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -713,12 +467,20 @@ static __attribute__((noinline)) void contract_rows_4(
                 int64_t k = 0;
                 contract_a_v c0_0_0 = zero;
                 contract_a_v c0_0_1 = zero;
+                contract_a_v c0_0_2 = zero;
+                contract_a_v c0_0_3 = zero;
                 contract_a_v c1_0_0 = zero;
                 contract_a_v c1_0_1 = zero;
+                contract_a_v c1_0_2 = zero;
+                contract_a_v c1_0_3 = zero;
                 contract_a_v c2_0_0 = zero;
                 contract_a_v c2_0_1 = zero;
+                contract_a_v c2_0_2 = zero;
+                contract_a_v c2_0_3 = zero;
                 contract_a_v c3_0_0 = zero;
                 contract_a_v c3_0_1 = zero;
+                contract_a_v c3_0_2 = zero;
+                contract_a_v c3_0_3 = zero;
                 for (; k + 4 <= end; k += 4) {
                     const contract_a_v x0 = contract_a_load(a0 + k);
                     const contract_a_v x1 = contract_a_load(a1 + k);
@@ -726,88 +488,159 @@ static __attribute__((noinline)) void contract_rows_4(
                     const contract_a_v x3 = contract_a_load(a3 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                         c1_0_0 += a1[k] * y0_0;
                         c1_0_1 += a1[k] * y0_1;
+                        c1_0_2 += a1[k] * y0_2;
+                        c1_0_3 += a1[k] * y0_3;
                         c2_0_0 += a2[k] * y0_0;
                         c2_0_1 += a2[k] * y0_1;
+                        c2_0_2 += a2[k] * y0_2;
+                        c2_0_3 += a2[k] * y0_3;
                         c3_0_0 += a3[k] * y0_0;
                         c3_0_1 += a3[k] * y0_1;
+                        c3_0_2 += a3[k] * y0_2;
+                        c3_0_3 += a3[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
                 if (!first) {
                     c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                     c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                    c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                    c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                     c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
                     c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                    c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+                    c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
                     c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
                     c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+                    c2_0_2 += contract_a_load(acc + 2 * pitch + 8);
+                    c2_0_3 += contract_a_load(acc + 2 * pitch + 12);
                     c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
                     c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
+                    c3_0_2 += contract_a_load(acc + 3 * pitch + 8);
+                    c3_0_3 += contract_a_load(acc + 3 * pitch + 12);
                 }
                 first = 0;
                 *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
                 *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
                 *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
                 *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+                *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+                *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
                 *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
                 *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+                *(contract_a_m *)(acc + 2 * pitch + 8) = c2_0_2;
+                *(contract_a_m *)(acc + 2 * pitch + 12) = c2_0_3;
                 *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
                 *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
+                *(contract_a_m *)(acc + 3 * pitch + 8) = c3_0_2;
+                *(contract_a_m *)(acc + 3 * pitch + 12) = c3_0_3;
                 __asm__ volatile("" : : : "memory");
                 a0 += 192;
                 a1 += 192;
@@ -817,13 +650,13 @@ static __attribute__((noinline)) void contract_rows_4(
             } while (left > 0);
         }
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
 /* 5 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_5(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -842,14 +675,24 @@ static __attribute__((noinline)) void contract_rows_5(
                 int64_t k = 0;
                 contract_a_v c0_0_0 = zero;
                 contract_a_v c0_0_1 = zero;
+                contract_a_v c0_0_2 = zero;
+                contract_a_v c0_0_3 = zero;
                 contract_a_v c1_0_0 = zero;
                 contract_a_v c1_0_1 = zero;
+                contract_a_v c1_0_2 = zero;
+                contract_a_v c1_0_3 = zero;
                 contract_a_v c2_0_0 = zero;
                 contract_a_v c2_0_1 = zero;
+                contract_a_v c2_0_2 = zero;
+                contract_a_v c2_0_3 = zero;
                 contract_a_v c3_0_0 = zero;
                 contract_a_v c3_0_1 = zero;
+                contract_a_v c3_0_2 = zero;
+                contract_a_v c3_0_3 = zero;
                 contract_a_v c4_0_0 = zero;
                 contract_a_v c4_0_1 = zero;
+                contract_a_v c4_0_2 = zero;
+                contract_a_v c4_0_3 = zero;
                 for (; k + 4 <= end; k += 4) {
                     const contract_a_v x0 = contract_a_load(a0 + k);
                     const contract_a_v x1 = contract_a_load(a1 + k);
@@ -858,102 +701,187 @@ static __attribute__((noinline)) void contract_rows_5(
                     const contract_a_v x4 = contract_a_load(a4 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_3;
                         c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
                         c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_3;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_3;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_3;
                         c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
                         c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                         c1_0_0 += a1[k] * y0_0;
                         c1_0_1 += a1[k] * y0_1;
+                        c1_0_2 += a1[k] * y0_2;
+                        c1_0_3 += a1[k] * y0_3;
                         c2_0_0 += a2[k] * y0_0;
                         c2_0_1 += a2[k] * y0_1;
+                        c2_0_2 += a2[k] * y0_2;
+                        c2_0_3 += a2[k] * y0_3;
                         c3_0_0 += a3[k] * y0_0;
                         c3_0_1 += a3[k] * y0_1;
+                        c3_0_2 += a3[k] * y0_2;
+                        c3_0_3 += a3[k] * y0_3;
                         c4_0_0 += a4[k] * y0_0;
                         c4_0_1 += a4[k] * y0_1;
+                        c4_0_2 += a4[k] * y0_2;
+                        c4_0_3 += a4[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
                 if (!first) {
                     c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                     c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                    c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                    c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                     c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
                     c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                    c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+                    c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
                     c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
                     c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+                    c2_0_2 += contract_a_load(acc + 2 * pitch + 8);
+                    c2_0_3 += contract_a_load(acc + 2 * pitch + 12);
                     c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
                     c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
+                    c3_0_2 += contract_a_load(acc + 3 * pitch + 8);
+                    c3_0_3 += contract_a_load(acc + 3 * pitch + 12);
                     c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
                     c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
+                    c4_0_2 += contract_a_load(acc + 4 * pitch + 8);
+                    c4_0_3 += contract_a_load(acc + 4 * pitch + 12);
                 }
                 first = 0;
                 *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
                 *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+                *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+                *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
                 *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
                 *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+                *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+                *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
                 *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
                 *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+                *(contract_a_m *)(acc + 2 * pitch + 8) = c2_0_2;
+                *(contract_a_m *)(acc + 2 * pitch + 12) = c2_0_3;
                 *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
                 *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
+                *(contract_a_m *)(acc + 3 * pitch + 8) = c3_0_2;
+                *(contract_a_m *)(acc + 3 * pitch + 12) = c3_0_3;
                 *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
                 *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
+                *(contract_a_m *)(acc + 4 * pitch + 8) = c4_0_2;
+                *(contract_a_m *)(acc + 4 * pitch + 12) = c4_0_3;
                 __asm__ volatile("" : : : "memory");
                 a0 += 192;
                 a1 += 192;
@@ -964,562 +892,7 @@ static __attribute__((noinline)) void contract_rows_5(
             } while (left > 0);
         }
         b += 1 * stride;
-        acc += 8;
-    }
-}
-
-/* 6 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
-static __attribute__((noinline)) void contract_rows_6(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
-    const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
-    int64_t panel = 0;
-    for (; panel + 1 <= panels; panel += 1) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        int32_t first = fresh;
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            const float *a2 = rows[s][2];
-            const float *a3 = rows[s][3];
-            const float *a4 = rows[s][4];
-            const float *a5 = rows[s][5];
-            int64_t left = depth;
-            do {
-                const int64_t end = sx_least(left, 192);
-                int64_t k = 0;
-                contract_a_v c0_0_0 = zero;
-                contract_a_v c0_0_1 = zero;
-                contract_a_v c1_0_0 = zero;
-                contract_a_v c1_0_1 = zero;
-                contract_a_v c2_0_0 = zero;
-                contract_a_v c2_0_1 = zero;
-                contract_a_v c3_0_0 = zero;
-                contract_a_v c3_0_1 = zero;
-                contract_a_v c4_0_0 = zero;
-                contract_a_v c4_0_1 = zero;
-                contract_a_v c5_0_0 = zero;
-                contract_a_v c5_0_1 = zero;
-                for (; k + 4 <= end; k += 4) {
-                    const contract_a_v x0 = contract_a_load(a0 + k);
-                    const contract_a_v x1 = contract_a_load(a1 + k);
-                    const contract_a_v x2 = contract_a_load(a2 + k);
-                    const contract_a_v x3 = contract_a_load(a3 + k);
-                    const contract_a_v x4 = contract_a_load(a4 + k);
-                    const contract_a_v x5 = contract_a_load(a5 + k);
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                    }
-                    b0 += 32;
-                }
-                for (; k < end; k++) {
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        c0_0_0 += a0[k] * y0_0;
-                        c0_0_1 += a0[k] * y0_1;
-                        c1_0_0 += a1[k] * y0_0;
-                        c1_0_1 += a1[k] * y0_1;
-                        c2_0_0 += a2[k] * y0_0;
-                        c2_0_1 += a2[k] * y0_1;
-                        c3_0_0 += a3[k] * y0_0;
-                        c3_0_1 += a3[k] * y0_1;
-                        c4_0_0 += a4[k] * y0_0;
-                        c4_0_1 += a4[k] * y0_1;
-                        c5_0_0 += a5[k] * y0_0;
-                        c5_0_1 += a5[k] * y0_1;
-                    }
-                    b0 += 8;
-                }
-                if (!first) {
-                    c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
-                    c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
-                    c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
-                    c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
-                    c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
-                    c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
-                    c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
-                    c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
-                    c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
-                    c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
-                    c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
-                    c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
-                }
-                first = 0;
-                *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-                *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-                *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-                *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-                *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
-                *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
-                *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
-                *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
-                *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
-                *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-                *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-                *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-                __asm__ volatile("" : : : "memory");
-                a0 += 192;
-                a1 += 192;
-                a2 += 192;
-                a3 += 192;
-                a4 += 192;
-                a5 += 192;
-                left -= 192;
-            } while (left > 0);
-        }
-        b += 1 * stride;
-        acc += 8;
-    }
-}
-
-/* 7 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
-static __attribute__((noinline)) void contract_rows_7(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
-    const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
-    int64_t panel = 0;
-    for (; panel + 1 <= panels; panel += 1) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        int32_t first = fresh;
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            const float *a2 = rows[s][2];
-            const float *a3 = rows[s][3];
-            const float *a4 = rows[s][4];
-            const float *a5 = rows[s][5];
-            const float *a6 = rows[s][6];
-            int64_t left = depth;
-            do {
-                const int64_t end = sx_least(left, 192);
-                int64_t k = 0;
-                contract_a_v c0_0_0 = zero;
-                contract_a_v c0_0_1 = zero;
-                contract_a_v c1_0_0 = zero;
-                contract_a_v c1_0_1 = zero;
-                contract_a_v c2_0_0 = zero;
-                contract_a_v c2_0_1 = zero;
-                contract_a_v c3_0_0 = zero;
-                contract_a_v c3_0_1 = zero;
-                contract_a_v c4_0_0 = zero;
-                contract_a_v c4_0_1 = zero;
-                contract_a_v c5_0_0 = zero;
-                contract_a_v c5_0_1 = zero;
-                contract_a_v c6_0_0 = zero;
-                contract_a_v c6_0_1 = zero;
-                for (; k + 4 <= end; k += 4) {
-                    const contract_a_v x0 = contract_a_load(a0 + k);
-                    const contract_a_v x1 = contract_a_load(a1 + k);
-                    const contract_a_v x2 = contract_a_load(a2 + k);
-                    const contract_a_v x3 = contract_a_load(a3 + k);
-                    const contract_a_v x4 = contract_a_load(a4 + k);
-                    const contract_a_v x5 = contract_a_load(a5 + k);
-                    const contract_a_v x6 = contract_a_load(a6 + k);
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
-                    }
-                    b0 += 32;
-                }
-                for (; k < end; k++) {
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        c0_0_0 += a0[k] * y0_0;
-                        c0_0_1 += a0[k] * y0_1;
-                        c1_0_0 += a1[k] * y0_0;
-                        c1_0_1 += a1[k] * y0_1;
-                        c2_0_0 += a2[k] * y0_0;
-                        c2_0_1 += a2[k] * y0_1;
-                        c3_0_0 += a3[k] * y0_0;
-                        c3_0_1 += a3[k] * y0_1;
-                        c4_0_0 += a4[k] * y0_0;
-                        c4_0_1 += a4[k] * y0_1;
-                        c5_0_0 += a5[k] * y0_0;
-                        c5_0_1 += a5[k] * y0_1;
-                        c6_0_0 += a6[k] * y0_0;
-                        c6_0_1 += a6[k] * y0_1;
-                    }
-                    b0 += 8;
-                }
-                if (!first) {
-                    c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
-                    c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
-                    c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
-                    c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
-                    c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
-                    c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
-                    c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
-                    c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
-                    c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
-                    c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
-                    c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
-                    c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
-                    c6_0_0 += contract_a_load(acc + 6 * pitch + 0);
-                    c6_0_1 += contract_a_load(acc + 6 * pitch + 4);
-                }
-                first = 0;
-                *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-                *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-                *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-                *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-                *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
-                *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
-                *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
-                *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
-                *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
-                *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-                *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-                *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-                *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
-                *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
-                __asm__ volatile("" : : : "memory");
-                a0 += 192;
-                a1 += 192;
-                a2 += 192;
-                a3 += 192;
-                a4 += 192;
-                a5 += 192;
-                a6 += 192;
-                left -= 192;
-            } while (left > 0);
-        }
-        b += 1 * stride;
-        acc += 8;
-    }
-}
-
-/* 8 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
-static __attribute__((noinline)) void contract_rows_8(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
-    const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
-    int64_t panel = 0;
-    for (; panel + 1 <= panels; panel += 1) {
-        const contract_a_v zero = {0};
-        const float *b0 = b + 0 * stride;
-        int32_t first = fresh;
-        for (int64_t s = 0; s < segments; s++) {
-            const float *a0 = rows[s][0];
-            const float *a1 = rows[s][1];
-            const float *a2 = rows[s][2];
-            const float *a3 = rows[s][3];
-            const float *a4 = rows[s][4];
-            const float *a5 = rows[s][5];
-            const float *a6 = rows[s][6];
-            const float *a7 = rows[s][7];
-            int64_t left = depth;
-            do {
-                const int64_t end = sx_least(left, 192);
-                int64_t k = 0;
-                contract_a_v c0_0_0 = zero;
-                contract_a_v c0_0_1 = zero;
-                contract_a_v c1_0_0 = zero;
-                contract_a_v c1_0_1 = zero;
-                contract_a_v c2_0_0 = zero;
-                contract_a_v c2_0_1 = zero;
-                contract_a_v c3_0_0 = zero;
-                contract_a_v c3_0_1 = zero;
-                contract_a_v c4_0_0 = zero;
-                contract_a_v c4_0_1 = zero;
-                contract_a_v c5_0_0 = zero;
-                contract_a_v c5_0_1 = zero;
-                contract_a_v c6_0_0 = zero;
-                contract_a_v c6_0_1 = zero;
-                contract_a_v c7_0_0 = zero;
-                contract_a_v c7_0_1 = zero;
-                for (; k + 4 <= end; k += 4) {
-                    const contract_a_v x0 = contract_a_load(a0 + k);
-                    const contract_a_v x1 = contract_a_load(a1 + k);
-                    const contract_a_v x2 = contract_a_load(a2 + k);
-                    const contract_a_v x3 = contract_a_load(a3 + k);
-                    const contract_a_v x4 = contract_a_load(a4 + k);
-                    const contract_a_v x5 = contract_a_load(a5 + k);
-                    const contract_a_v x6 = contract_a_load(a6 + k);
-                    const contract_a_v x7 = contract_a_load(a7 + k);
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
-                        c7_0_0 += __builtin_shufflevector(x7, x7, 0, 0, 0, 0) * y0_0;
-                        c7_0_1 += __builtin_shufflevector(x7, x7, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
-                        c7_0_0 += __builtin_shufflevector(x7, x7, 1, 1, 1, 1) * y0_0;
-                        c7_0_1 += __builtin_shufflevector(x7, x7, 1, 1, 1, 1) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 16);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
-                        c7_0_0 += __builtin_shufflevector(x7, x7, 2, 2, 2, 2) * y0_0;
-                        c7_0_1 += __builtin_shufflevector(x7, x7, 2, 2, 2, 2) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
-                        c7_0_0 += __builtin_shufflevector(x7, x7, 3, 3, 3, 3) * y0_0;
-                        c7_0_1 += __builtin_shufflevector(x7, x7, 3, 3, 3, 3) * y0_1;
-                    }
-                    b0 += 32;
-                }
-                for (; k < end; k++) {
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 0);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 4);
-                        c0_0_0 += a0[k] * y0_0;
-                        c0_0_1 += a0[k] * y0_1;
-                        c1_0_0 += a1[k] * y0_0;
-                        c1_0_1 += a1[k] * y0_1;
-                        c2_0_0 += a2[k] * y0_0;
-                        c2_0_1 += a2[k] * y0_1;
-                        c3_0_0 += a3[k] * y0_0;
-                        c3_0_1 += a3[k] * y0_1;
-                        c4_0_0 += a4[k] * y0_0;
-                        c4_0_1 += a4[k] * y0_1;
-                        c5_0_0 += a5[k] * y0_0;
-                        c5_0_1 += a5[k] * y0_1;
-                        c6_0_0 += a6[k] * y0_0;
-                        c6_0_1 += a6[k] * y0_1;
-                        c7_0_0 += a7[k] * y0_0;
-                        c7_0_1 += a7[k] * y0_1;
-                    }
-                    b0 += 8;
-                }
-                if (!first) {
-                    c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
-                    c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
-                    c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
-                    c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
-                    c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
-                    c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
-                    c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
-                    c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
-                    c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
-                    c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
-                    c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
-                    c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
-                    c6_0_0 += contract_a_load(acc + 6 * pitch + 0);
-                    c6_0_1 += contract_a_load(acc + 6 * pitch + 4);
-                    c7_0_0 += contract_a_load(acc + 7 * pitch + 0);
-                    c7_0_1 += contract_a_load(acc + 7 * pitch + 4);
-                }
-                first = 0;
-                *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
-                *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
-                *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
-                *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
-                *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
-                *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
-                *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
-                *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
-                *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
-                *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-                *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-                *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-                *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
-                *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
-                *(contract_a_m *)(acc + 7 * pitch + 0) = c7_0_0;
-                *(contract_a_m *)(acc + 7 * pitch + 4) = c7_0_1;
-                __asm__ volatile("" : : : "memory");
-                a0 += 192;
-                a1 += 192;
-                a2 += 192;
-                a3 += 192;
-                a4 += 192;
-                a5 += 192;
-                a6 += 192;
-                a7 += 192;
-                left -= 192;
-            } while (left > 0);
-        }
-        b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
@@ -1536,11 +909,11 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = (n[1]), width = (n[2]), depth = (n[0]);
-    const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
+    const int64_t tiles = sx_pieces(height, 5), panels = sx_pieces(width, 16);
     const int64_t shortest = height / tiles, taller = height % tiles;
-    const int64_t stride = 1 * depth * 8;
-    const float *rows[1][8];
-    __attribute__((aligned(64))) float acc[7744];
+    const int64_t stride = 1 * depth * 16;
+    const float *rows[1][5];
+    __attribute__((aligned(64))) float acc[8160];
     (void)n;
     for (int64_t task = begin; task < end; task++) {
         const int64_t row_block = task % job->row_blocks;
@@ -1550,8 +923,8 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
         const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
         const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
         const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
-        const int64_t column = first_panel * 8;
-        const int64_t count = sx_least(width, last_panel * 8) - column;
+        const int64_t column = first_panel * 16;
+        const int64_t count = sx_least(width, last_panel * 16) - column;
         const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
         const float *panel = (const float *)job->b + (0) + first_panel * stride;
         (void)b, (void)top;
@@ -1563,22 +936,19 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
-                    float *sums = acc + (m - top) * 88;
+                    float *sums = acc + (m - top) * 96;
                     for (int64_t r = 0; r < taken; r++)
                         rows[0][r] = (const float *)job->a + (0) + m * ((n[0])) + k0 * (1) + r * ((n[0]));
                     switch (taken) {
-                    case 1: contract_rows_1(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 2: contract_rows_2(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 3: contract_rows_3(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 4: contract_rows_4(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 5: contract_rows_5(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 6: contract_rows_6(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 7: contract_rows_7(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
-                    case 8: contract_rows_8(rows, segments, kc, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 88, s0 == 0 && k0 == 0); break;
+                    case 1: contract_rows_1(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
+                    case 2: contract_rows_2(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
+                    case 3: contract_rows_3(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
+                    case 4: contract_rows_4(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
+                    case 5: contract_rows_5(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
                     }
                     if (last)
                         for (int64_t r = 0; r < taken; r++)
-                            store_row(&env, b, m + r, column, count, sums + r * 88);
+                            store_row(&env, b, m + r, column, count, sums + r * 96);
                 }
             }
         }
@@ -1588,21 +958,21 @@ static void contract_pack_panels(
     const float *b, int64_t by_k, int64_t by_n, int64_t depth, int64_t width,
     int64_t first, int64_t panels, float *packed) {
     for (int64_t panel = first; panel < first + panels; panel++) {
-        const int64_t begin = panel * 8;
-        const int64_t count = width - begin < 8 ? width - begin : 8;
+        const int64_t begin = panel * 16;
+        const int64_t count = width - begin < 16 ? width - begin : 16;
         const float *from = b + begin * by_n;
         float *to = packed + begin * depth;
-        if (count < 8) {
+        if (count < 16) {
             for (int64_t k = 0; k < depth; k++)
-                for (int64_t j = 0; j < 8; j++)
-                    to[k * 8 + j] = j < count ? from[k * by_k + j * by_n] : 0;
+                for (int64_t j = 0; j < 16; j++)
+                    to[k * 16 + j] = j < count ? from[k * by_k + j * by_n] : 0;
         } else if (by_n == 1) {
             for (int64_t k = 0; k < depth; k++)
-                __builtin_memcpy(to + k * 8, from + k * by_k, 8 * sizeof *to);
+                __builtin_memcpy(to + k * 16, from + k * by_k, 16 * sizeof *to);
         } else {
             for (int64_t k = 0; k < depth; k++)
-                for (int64_t j = 0; j < 8; j++)
-                    to[k * 8 + j] = from[k * by_k + j * by_n];
+                for (int64_t j = 0; j < 16; j++)
+                    to[k * 16 + j] = from[k * by_k + j * by_n];
         }
     }
 }
@@ -1617,21 +987,21 @@ static void contract_pack_tasks(void *arg, int64_t begin, int64_t end) {
     const struct contract_packing *job = arg;
     const int64_t *n = job->n;
     const int64_t depth = (n[0]), width = (n[2]);
-    const int64_t panels = (width + 7) / 8;
+    const int64_t panels = (width + 15) / 16;
     (void)n;
     for (int64_t task = begin; task < end; task++) {
         const int64_t b = task / panels, panel = task % panels;
         (void)b;
         contract_pack_panels(
             job->b + (0), (n[2]), 1, depth, width, panel, 1,
-            job->packed + b * panels * 8 * depth);
+            job->packed + b * panels * 16 * depth);
     }
 }
 
 static void contract_pack(sx_run *run, const void *b, void *packed, const int64_t *n) {
     struct contract_packing job = {b, packed, n};
-    const int64_t tasks = (1) * ((((n[2])) + 7) / 8);
-    const int64_t grain = 1 + 16384 / (1 + ((n[0])) * 8);
+    const int64_t tasks = (1) * ((((n[2])) + 15) / 16);
+    const int64_t grain = 1 + 16384 / (1 + ((n[0])) * 16);
     (void)n;
     if (tasks > 0)
         run->parallel(run, tasks, grain, contract_pack_tasks, &job);
@@ -1644,13 +1014,13 @@ static void contract(
     b = scratch;
     struct contract_job job = {env, a, b, n, 1, 1};
     const int64_t height = (n[1]), width = (n[2]), batch = 1;
-    const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
+    const int64_t tiles = sx_pieces(height, 5), panels = sx_pieces(width, 16);
     const double work = (double)height * (double)width * (double)batch * (double)(1 * ((n[0])));
     const int64_t wanted = work < 2097152.0 ? (int64_t)(work / 131072.0) : 16;
     if (height <= 0 || width <= 0 || batch <= 0)
         return;
-    job.row_blocks = sx_pieces(tiles, 11);
-    job.column_blocks = sx_pieces(panels, 11);
+    job.row_blocks = sx_pieces(tiles, 17);
+    job.column_blocks = sx_pieces(panels, 6);
     if (job.row_blocks * job.column_blocks * batch < wanted)
         job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
     if (job.row_blocks * job.column_blocks * batch < wanted)
@@ -1662,7 +1032,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_d42c3ae559f778ac2add(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_1e106e1b452050620a67(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);

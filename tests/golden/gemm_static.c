@@ -39,9 +39,9 @@ typedef float contract_b_v __attribute__((vector_size(16)));
 typedef float contract_b_m __attribute__((vector_size(16), aligned(4), may_alias));
 static inline contract_b_v contract_b_load(const float *p) { return *(const contract_b_m *)p; }
 
-/* 8 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
-static __attribute__((noinline)) void contract_rows_8(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+/* 4 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
+static __attribute__((noinline)) void contract_rows_4(
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -49,29 +49,25 @@ static __attribute__((noinline)) void contract_rows_8(
         const float *b0 = b + 0 * stride;
         contract_a_v c0_0_0 = zero;
         contract_a_v c0_0_1 = zero;
+        contract_a_v c0_0_2 = zero;
+        contract_a_v c0_0_3 = zero;
         contract_a_v c1_0_0 = zero;
         contract_a_v c1_0_1 = zero;
+        contract_a_v c1_0_2 = zero;
+        contract_a_v c1_0_3 = zero;
         contract_a_v c2_0_0 = zero;
         contract_a_v c2_0_1 = zero;
+        contract_a_v c2_0_2 = zero;
+        contract_a_v c2_0_3 = zero;
         contract_a_v c3_0_0 = zero;
         contract_a_v c3_0_1 = zero;
-        contract_a_v c4_0_0 = zero;
-        contract_a_v c4_0_1 = zero;
-        contract_a_v c5_0_0 = zero;
-        contract_a_v c5_0_1 = zero;
-        contract_a_v c6_0_0 = zero;
-        contract_a_v c6_0_1 = zero;
-        contract_a_v c7_0_0 = zero;
-        contract_a_v c7_0_1 = zero;
+        contract_a_v c3_0_2 = zero;
+        contract_a_v c3_0_3 = zero;
         for (int64_t s = 0; s < segments; s++) {
             const float *a0 = rows[s][0];
             const float *a1 = rows[s][1];
             const float *a2 = rows[s][2];
             const float *a3 = rows[s][3];
-            const float *a4 = rows[s][4];
-            const float *a5 = rows[s][5];
-            const float *a6 = rows[s][6];
-            const float *a7 = rows[s][7];
             int64_t k = 0;
             const int64_t end = depth;
             for (; k + 4 <= end; k += 4) {
@@ -79,152 +75,163 @@ static __attribute__((noinline)) void contract_rows_8(
                 const contract_a_v x1 = contract_a_load(a1 + k);
                 const contract_a_v x2 = contract_a_load(a2 + k);
                 const contract_a_v x3 = contract_a_load(a3 + k);
-                const contract_a_v x4 = contract_a_load(a4 + k);
-                const contract_a_v x5 = contract_a_load(a5 + k);
-                const contract_a_v x6 = contract_a_load(a6 + k);
-                const contract_a_v x7 = contract_a_load(a7 + k);
                 {
                     const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                    __builtin_prefetch(b0 + 128);
                     const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                    const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                    const contract_a_v y0_3 = contract_b_load(b0 + 12);
                     c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                     c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                    c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                    c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                     c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                     c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                    c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                    c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                     c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
                     c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
+                    c2_0_2 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_2;
+                    c2_0_3 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_3;
                     c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
                     c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 0, 0, 0, 0) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 0, 0, 0, 0) * y0_1;
-                }
-                {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 1, 1, 1, 1) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 1, 1, 1, 1) * y0_1;
+                    c3_0_2 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_2;
+                    c3_0_3 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_3;
                 }
                 {
                     const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                    __builtin_prefetch(b0 + 144);
                     const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                    c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                    c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                    c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                    c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                    c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                    c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                    c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                    c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 2, 2, 2, 2) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 2, 2, 2, 2) * y0_1;
+                    const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                    const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                    c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                    c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                    c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                    c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                    c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                    c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                    c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                    c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
+                    c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                    c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                    c2_0_2 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_2;
+                    c2_0_3 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_3;
+                    c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
+                    c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                    c3_0_2 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_2;
+                    c3_0_3 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_3;
                 }
                 {
-                    const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                    const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                    const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                    __builtin_prefetch(b0 + 160);
+                    const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                    const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                    const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                    c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                    c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                    c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                    c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                    c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                    c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                    c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                    c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                    c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                    c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                    c2_0_2 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_2;
+                    c2_0_3 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_3;
+                    c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
+                    c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                    c3_0_2 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_2;
+                    c3_0_3 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_3;
+                }
+                {
+                    const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                    __builtin_prefetch(b0 + 176);
+                    const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                    const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                    const contract_a_v y0_3 = contract_b_load(b0 + 60);
                     c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                     c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                    c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                    c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                     c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                     c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                    c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                    c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                     c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
                     c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                    c2_0_2 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_2;
+                    c2_0_3 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_3;
                     c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
                     c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
-                    c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
-                    c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                    c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                    c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                    c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
-                    c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
-                    c7_0_0 += __builtin_shufflevector(x7, x7, 3, 3, 3, 3) * y0_0;
-                    c7_0_1 += __builtin_shufflevector(x7, x7, 3, 3, 3, 3) * y0_1;
+                    c3_0_2 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_2;
+                    c3_0_3 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_3;
                 }
-                b0 += 32;
+                b0 += 64;
             }
             for (; k < end; k++) {
                 {
                     const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                    __builtin_prefetch(b0 + 128);
                     const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                    const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                    const contract_a_v y0_3 = contract_b_load(b0 + 12);
                     c0_0_0 += a0[k] * y0_0;
                     c0_0_1 += a0[k] * y0_1;
+                    c0_0_2 += a0[k] * y0_2;
+                    c0_0_3 += a0[k] * y0_3;
                     c1_0_0 += a1[k] * y0_0;
                     c1_0_1 += a1[k] * y0_1;
+                    c1_0_2 += a1[k] * y0_2;
+                    c1_0_3 += a1[k] * y0_3;
                     c2_0_0 += a2[k] * y0_0;
                     c2_0_1 += a2[k] * y0_1;
+                    c2_0_2 += a2[k] * y0_2;
+                    c2_0_3 += a2[k] * y0_3;
                     c3_0_0 += a3[k] * y0_0;
                     c3_0_1 += a3[k] * y0_1;
-                    c4_0_0 += a4[k] * y0_0;
-                    c4_0_1 += a4[k] * y0_1;
-                    c5_0_0 += a5[k] * y0_0;
-                    c5_0_1 += a5[k] * y0_1;
-                    c6_0_0 += a6[k] * y0_0;
-                    c6_0_1 += a6[k] * y0_1;
-                    c7_0_0 += a7[k] * y0_0;
-                    c7_0_1 += a7[k] * y0_1;
+                    c3_0_2 += a3[k] * y0_2;
+                    c3_0_3 += a3[k] * y0_3;
                 }
-                b0 += 8;
+                b0 += 16;
             }
         }
         if (!fresh) {
             c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
             c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+            c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+            c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
             c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
             c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+            c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+            c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
             c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
             c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+            c2_0_2 += contract_a_load(acc + 2 * pitch + 8);
+            c2_0_3 += contract_a_load(acc + 2 * pitch + 12);
             c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
             c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
-            c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
-            c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
-            c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
-            c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
-            c6_0_0 += contract_a_load(acc + 6 * pitch + 0);
-            c6_0_1 += contract_a_load(acc + 6 * pitch + 4);
-            c7_0_0 += contract_a_load(acc + 7 * pitch + 0);
-            c7_0_1 += contract_a_load(acc + 7 * pitch + 4);
+            c3_0_2 += contract_a_load(acc + 3 * pitch + 8);
+            c3_0_3 += contract_a_load(acc + 3 * pitch + 12);
         }
         *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
         *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+        *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+        *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
         *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
         *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+        *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+        *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
         *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
         *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+        *(contract_a_m *)(acc + 2 * pitch + 8) = c2_0_2;
+        *(contract_a_m *)(acc + 2 * pitch + 12) = c2_0_3;
         *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
         *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
-        *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
-        *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-        *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-        *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-        *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
-        *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
-        *(contract_a_m *)(acc + 7 * pitch + 0) = c7_0_0;
-        *(contract_a_m *)(acc + 7 * pitch + 4) = c7_0_1;
+        *(contract_a_m *)(acc + 3 * pitch + 8) = c3_0_2;
+        *(contract_a_m *)(acc + 3 * pitch + 12) = c3_0_3;
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
@@ -241,11 +248,11 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = 8, width = 32, depth = 64;
-    const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
+    const int64_t tiles = sx_pieces(height, 5), panels = sx_pieces(width, 16);
     const int64_t shortest = height / tiles, taller = height % tiles;
-    const int64_t stride = 1 * depth * 8;
-    const float *rows[1][8];
-    __attribute__((aligned(64))) float acc[256];
+    const int64_t stride = 1 * depth * 16;
+    const float *rows[1][5];
+    __attribute__((aligned(64))) float acc[160];
     (void)n;
     for (int64_t task = begin; task < end; task++) {
         const int64_t row_block = task % job->row_blocks;
@@ -255,8 +262,8 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
         const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
         const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
         const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
-        const int64_t column = first_panel * 8;
-        const int64_t count = sx_least(width, last_panel * 8) - column;
+        const int64_t column = first_panel * 16;
+        const int64_t count = sx_least(width, last_panel * 16) - column;
         const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
         const float *panel = (const float *)job->b + (0) + first_panel * stride;
         (void)b, (void)top;
@@ -271,7 +278,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     float *sums = acc;
                     for (int64_t r = 0; r < taken; r++)
                         rows[0][r] = (const float *)job->a + (0) + m * (64) + k0 * (1) + r * (64);
-                    contract_rows_8(rows, 1, 64, panel + (s0 * depth + k0) * 8, stride, last_panel - first_panel, sums, 32, 1);
+                    contract_rows_4(rows, 1, 64, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 32, 1);
                     if (last)
                         for (int64_t r = 0; r < taken; r++)
                             store_row(&env, b, m + r, column, count, sums + r * 32);
@@ -286,13 +293,13 @@ static void contract(
     (void)scratch, (void)n;
     struct contract_job job = {env, a, b, n, 1, 1};
     const int64_t height = 8, width = 32, batch = 1;
-    const int64_t tiles = sx_pieces(height, 8), panels = sx_pieces(width, 8);
+    const int64_t tiles = sx_pieces(height, 5), panels = sx_pieces(width, 16);
     const double work = (double)height * (double)width * (double)batch * (double)(1 * (64));
     const int64_t wanted = work < 2097152.0 ? (int64_t)(work / 131072.0) : 16;
     if (height <= 0 || width <= 0 || batch <= 0)
         return;
     job.row_blocks = sx_pieces(tiles, 32);
-    job.column_blocks = sx_pieces(panels, 4);
+    job.column_blocks = sx_pieces(panels, 2);
     if (job.row_blocks * job.column_blocks * batch < wanted)
         job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
     if (job.row_blocks * job.column_blocks * batch < wanted)
@@ -304,7 +311,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_d738a230dca8623773bc(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_1849477575cf79f4d05c(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], 0, p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[2], 0, n);

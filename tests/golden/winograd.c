@@ -41,7 +41,7 @@ static inline contract_b_v contract_b_load(const float *p) { return *(const cont
 
 /* 4 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void contract_rows_4(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -51,12 +51,20 @@ static __attribute__((noinline)) void contract_rows_4(
         for (int64_t s = 0; s < segments;) {
             contract_a_v c0_0_0 = zero;
             contract_a_v c0_0_1 = zero;
+            contract_a_v c0_0_2 = zero;
+            contract_a_v c0_0_3 = zero;
             contract_a_v c1_0_0 = zero;
             contract_a_v c1_0_1 = zero;
+            contract_a_v c1_0_2 = zero;
+            contract_a_v c1_0_3 = zero;
             contract_a_v c2_0_0 = zero;
             contract_a_v c2_0_1 = zero;
+            contract_a_v c2_0_2 = zero;
+            contract_a_v c2_0_3 = zero;
             contract_a_v c3_0_0 = zero;
             contract_a_v c3_0_1 = zero;
+            contract_a_v c3_0_2 = zero;
+            contract_a_v c3_0_3 = zero;
             const int64_t last = sx_least(segments, s + 1);
             for (; s < last; s++) {
                 const float *a0 = rows[s][0];
@@ -72,99 +80,170 @@ static __attribute__((noinline)) void contract_rows_4(
                     const contract_a_v x3 = contract_a_load(a3 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                         c1_0_0 += a1[k] * y0_0;
                         c1_0_1 += a1[k] * y0_1;
+                        c1_0_2 += a1[k] * y0_2;
+                        c1_0_3 += a1[k] * y0_3;
                         c2_0_0 += a2[k] * y0_0;
                         c2_0_1 += a2[k] * y0_1;
+                        c2_0_2 += a2[k] * y0_2;
+                        c2_0_3 += a2[k] * y0_3;
                         c3_0_0 += a3[k] * y0_0;
                         c3_0_1 += a3[k] * y0_1;
+                        c3_0_2 += a3[k] * y0_2;
+                        c3_0_3 += a3[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
             }
             if (!first) {
                 c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                 c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                 c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
                 c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+                c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
                 c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
                 c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+                c2_0_2 += contract_a_load(acc + 2 * pitch + 8);
+                c2_0_3 += contract_a_load(acc + 2 * pitch + 12);
                 c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
                 c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
+                c3_0_2 += contract_a_load(acc + 3 * pitch + 8);
+                c3_0_3 += contract_a_load(acc + 3 * pitch + 12);
             }
             first = 0;
             *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
             *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+            *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+            *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
             *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
             *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+            *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+            *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
             *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
             *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+            *(contract_a_m *)(acc + 2 * pitch + 8) = c2_0_2;
+            *(contract_a_m *)(acc + 2 * pitch + 12) = c2_0_3;
             *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
             *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
+            *(contract_a_m *)(acc + 3 * pitch + 8) = c3_0_2;
+            *(contract_a_m *)(acc + 3 * pitch + 12) = c3_0_3;
             __asm__ volatile("" : : : "memory");
         }
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
-/* 7 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
-static __attribute__((noinline)) void contract_rows_7(
-    const float *(*rows)[8], int64_t segments, int64_t depth,
+/* 5 rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
+static __attribute__((noinline)) void contract_rows_5(
+    const float *(*rows)[5], int64_t segments, int64_t depth,
     const float *b, int64_t stride, int64_t panels, float *acc, int64_t pitch, int32_t fresh) {
     int64_t panel = 0;
     for (; panel + 1 <= panels; panel += 1) {
@@ -174,18 +253,24 @@ static __attribute__((noinline)) void contract_rows_7(
         for (int64_t s = 0; s < segments;) {
             contract_a_v c0_0_0 = zero;
             contract_a_v c0_0_1 = zero;
+            contract_a_v c0_0_2 = zero;
+            contract_a_v c0_0_3 = zero;
             contract_a_v c1_0_0 = zero;
             contract_a_v c1_0_1 = zero;
+            contract_a_v c1_0_2 = zero;
+            contract_a_v c1_0_3 = zero;
             contract_a_v c2_0_0 = zero;
             contract_a_v c2_0_1 = zero;
+            contract_a_v c2_0_2 = zero;
+            contract_a_v c2_0_3 = zero;
             contract_a_v c3_0_0 = zero;
             contract_a_v c3_0_1 = zero;
+            contract_a_v c3_0_2 = zero;
+            contract_a_v c3_0_3 = zero;
             contract_a_v c4_0_0 = zero;
             contract_a_v c4_0_1 = zero;
-            contract_a_v c5_0_0 = zero;
-            contract_a_v c5_0_1 = zero;
-            contract_a_v c6_0_0 = zero;
-            contract_a_v c6_0_1 = zero;
+            contract_a_v c4_0_2 = zero;
+            contract_a_v c4_0_3 = zero;
             const int64_t last = sx_least(segments, s + 1);
             for (; s < last; s++) {
                 const float *a0 = rows[s][0];
@@ -193,8 +278,6 @@ static __attribute__((noinline)) void contract_rows_7(
                 const float *a2 = rows[s][2];
                 const float *a3 = rows[s][3];
                 const float *a4 = rows[s][4];
-                const float *a5 = rows[s][5];
-                const float *a6 = rows[s][6];
                 int64_t k = 0;
                 const int64_t end = depth;
                 for (; k + 4 <= end; k += 4) {
@@ -203,139 +286,194 @@ static __attribute__((noinline)) void contract_rows_7(
                     const contract_a_v x2 = contract_a_load(a2 + k);
                     const contract_a_v x3 = contract_a_load(a3 + k);
                     const contract_a_v x4 = contract_a_load(a4 + k);
-                    const contract_a_v x5 = contract_a_load(a5 + k);
-                    const contract_a_v x6 = contract_a_load(a6 + k);
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 0, 0, 0, 0) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 0, 0, 0, 0) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 0, 0, 0, 0) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 0, 0, 0, 0) * y0_3;
                         c4_0_0 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_0;
                         c4_0_1 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 0, 0, 0, 0) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 0, 0, 0, 0) * y0_1;
-                    }
-                    {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 8);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 12);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 1, 1, 1, 1) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 1, 1, 1, 1) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 0, 0, 0, 0) * y0_3;
                     }
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 16);
+                        __builtin_prefetch(b0 + 144);
                         const contract_a_v y0_1 = contract_b_load(b0 + 20);
-                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
-                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
-                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
-                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
-                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
-                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
-                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
-                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
-                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
-                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 2, 2, 2, 2) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 2, 2, 2, 2) * y0_1;
+                        const contract_a_v y0_2 = contract_b_load(b0 + 24);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 28);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 1, 1, 1, 1) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 1, 1, 1, 1) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 1, 1, 1, 1) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 1, 1, 1, 1) * y0_3;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 1, 1, 1, 1) * y0_3;
                     }
                     {
-                        const contract_a_v y0_0 = contract_b_load(b0 + 24);
-                        const contract_a_v y0_1 = contract_b_load(b0 + 28);
+                        const contract_a_v y0_0 = contract_b_load(b0 + 32);
+                        __builtin_prefetch(b0 + 160);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 36);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 40);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 44);
+                        c0_0_0 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_0;
+                        c0_0_1 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 2, 2, 2, 2) * y0_3;
+                        c1_0_0 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_0;
+                        c1_0_1 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 2, 2, 2, 2) * y0_3;
+                        c2_0_0 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_0;
+                        c2_0_1 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 2, 2, 2, 2) * y0_3;
+                        c3_0_0 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_0;
+                        c3_0_1 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 2, 2, 2, 2) * y0_3;
+                        c4_0_0 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_0;
+                        c4_0_1 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 2, 2, 2, 2) * y0_3;
+                    }
+                    {
+                        const contract_a_v y0_0 = contract_b_load(b0 + 48);
+                        __builtin_prefetch(b0 + 176);
+                        const contract_a_v y0_1 = contract_b_load(b0 + 52);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 56);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 60);
                         c0_0_0 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_0;
                         c0_0_1 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_1;
+                        c0_0_2 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_2;
+                        c0_0_3 += __builtin_shufflevector(x0, x0, 3, 3, 3, 3) * y0_3;
                         c1_0_0 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_0;
                         c1_0_1 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_1;
+                        c1_0_2 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_2;
+                        c1_0_3 += __builtin_shufflevector(x1, x1, 3, 3, 3, 3) * y0_3;
                         c2_0_0 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_0;
                         c2_0_1 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_1;
+                        c2_0_2 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_2;
+                        c2_0_3 += __builtin_shufflevector(x2, x2, 3, 3, 3, 3) * y0_3;
                         c3_0_0 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_0;
                         c3_0_1 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_1;
+                        c3_0_2 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_2;
+                        c3_0_3 += __builtin_shufflevector(x3, x3, 3, 3, 3, 3) * y0_3;
                         c4_0_0 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_0;
                         c4_0_1 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_1;
-                        c5_0_0 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_0;
-                        c5_0_1 += __builtin_shufflevector(x5, x5, 3, 3, 3, 3) * y0_1;
-                        c6_0_0 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_0;
-                        c6_0_1 += __builtin_shufflevector(x6, x6, 3, 3, 3, 3) * y0_1;
+                        c4_0_2 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_2;
+                        c4_0_3 += __builtin_shufflevector(x4, x4, 3, 3, 3, 3) * y0_3;
                     }
-                    b0 += 32;
+                    b0 += 64;
                 }
                 for (; k < end; k++) {
                     {
                         const contract_a_v y0_0 = contract_b_load(b0 + 0);
+                        __builtin_prefetch(b0 + 128);
                         const contract_a_v y0_1 = contract_b_load(b0 + 4);
+                        const contract_a_v y0_2 = contract_b_load(b0 + 8);
+                        const contract_a_v y0_3 = contract_b_load(b0 + 12);
                         c0_0_0 += a0[k] * y0_0;
                         c0_0_1 += a0[k] * y0_1;
+                        c0_0_2 += a0[k] * y0_2;
+                        c0_0_3 += a0[k] * y0_3;
                         c1_0_0 += a1[k] * y0_0;
                         c1_0_1 += a1[k] * y0_1;
+                        c1_0_2 += a1[k] * y0_2;
+                        c1_0_3 += a1[k] * y0_3;
                         c2_0_0 += a2[k] * y0_0;
                         c2_0_1 += a2[k] * y0_1;
+                        c2_0_2 += a2[k] * y0_2;
+                        c2_0_3 += a2[k] * y0_3;
                         c3_0_0 += a3[k] * y0_0;
                         c3_0_1 += a3[k] * y0_1;
+                        c3_0_2 += a3[k] * y0_2;
+                        c3_0_3 += a3[k] * y0_3;
                         c4_0_0 += a4[k] * y0_0;
                         c4_0_1 += a4[k] * y0_1;
-                        c5_0_0 += a5[k] * y0_0;
-                        c5_0_1 += a5[k] * y0_1;
-                        c6_0_0 += a6[k] * y0_0;
-                        c6_0_1 += a6[k] * y0_1;
+                        c4_0_2 += a4[k] * y0_2;
+                        c4_0_3 += a4[k] * y0_3;
                     }
-                    b0 += 8;
+                    b0 += 16;
                 }
             }
             if (!first) {
                 c0_0_0 += contract_a_load(acc + 0 * pitch + 0);
                 c0_0_1 += contract_a_load(acc + 0 * pitch + 4);
+                c0_0_2 += contract_a_load(acc + 0 * pitch + 8);
+                c0_0_3 += contract_a_load(acc + 0 * pitch + 12);
                 c1_0_0 += contract_a_load(acc + 1 * pitch + 0);
                 c1_0_1 += contract_a_load(acc + 1 * pitch + 4);
+                c1_0_2 += contract_a_load(acc + 1 * pitch + 8);
+                c1_0_3 += contract_a_load(acc + 1 * pitch + 12);
                 c2_0_0 += contract_a_load(acc + 2 * pitch + 0);
                 c2_0_1 += contract_a_load(acc + 2 * pitch + 4);
+                c2_0_2 += contract_a_load(acc + 2 * pitch + 8);
+                c2_0_3 += contract_a_load(acc + 2 * pitch + 12);
                 c3_0_0 += contract_a_load(acc + 3 * pitch + 0);
                 c3_0_1 += contract_a_load(acc + 3 * pitch + 4);
+                c3_0_2 += contract_a_load(acc + 3 * pitch + 8);
+                c3_0_3 += contract_a_load(acc + 3 * pitch + 12);
                 c4_0_0 += contract_a_load(acc + 4 * pitch + 0);
                 c4_0_1 += contract_a_load(acc + 4 * pitch + 4);
-                c5_0_0 += contract_a_load(acc + 5 * pitch + 0);
-                c5_0_1 += contract_a_load(acc + 5 * pitch + 4);
-                c6_0_0 += contract_a_load(acc + 6 * pitch + 0);
-                c6_0_1 += contract_a_load(acc + 6 * pitch + 4);
+                c4_0_2 += contract_a_load(acc + 4 * pitch + 8);
+                c4_0_3 += contract_a_load(acc + 4 * pitch + 12);
             }
             first = 0;
             *(contract_a_m *)(acc + 0 * pitch + 0) = c0_0_0;
             *(contract_a_m *)(acc + 0 * pitch + 4) = c0_0_1;
+            *(contract_a_m *)(acc + 0 * pitch + 8) = c0_0_2;
+            *(contract_a_m *)(acc + 0 * pitch + 12) = c0_0_3;
             *(contract_a_m *)(acc + 1 * pitch + 0) = c1_0_0;
             *(contract_a_m *)(acc + 1 * pitch + 4) = c1_0_1;
+            *(contract_a_m *)(acc + 1 * pitch + 8) = c1_0_2;
+            *(contract_a_m *)(acc + 1 * pitch + 12) = c1_0_3;
             *(contract_a_m *)(acc + 2 * pitch + 0) = c2_0_0;
             *(contract_a_m *)(acc + 2 * pitch + 4) = c2_0_1;
+            *(contract_a_m *)(acc + 2 * pitch + 8) = c2_0_2;
+            *(contract_a_m *)(acc + 2 * pitch + 12) = c2_0_3;
             *(contract_a_m *)(acc + 3 * pitch + 0) = c3_0_0;
             *(contract_a_m *)(acc + 3 * pitch + 4) = c3_0_1;
+            *(contract_a_m *)(acc + 3 * pitch + 8) = c3_0_2;
+            *(contract_a_m *)(acc + 3 * pitch + 12) = c3_0_3;
             *(contract_a_m *)(acc + 4 * pitch + 0) = c4_0_0;
             *(contract_a_m *)(acc + 4 * pitch + 4) = c4_0_1;
-            *(contract_a_m *)(acc + 5 * pitch + 0) = c5_0_0;
-            *(contract_a_m *)(acc + 5 * pitch + 4) = c5_0_1;
-            *(contract_a_m *)(acc + 6 * pitch + 0) = c6_0_0;
-            *(contract_a_m *)(acc + 6 * pitch + 4) = c6_0_1;
+            *(contract_a_m *)(acc + 4 * pitch + 8) = c4_0_2;
+            *(contract_a_m *)(acc + 4 * pitch + 12) = c4_0_3;
             __asm__ volatile("" : : : "memory");
         }
         b += 1 * stride;
-        acc += 8;
+        acc += 16;
     }
 }
 
@@ -493,7 +631,7 @@ static inline int32_t contract_output(float *m, int64_t count) {
 static __attribute__((noinline, cold)) void contract_repair(
     const float *image, int64_t height, int64_t width, int64_t top, int64_t left,
     const float *weights, int64_t panels, float *y) {
-    const float *rows[9][8];
+    const float *rows[9][5];
     for (int64_t tap = 0; tap < 9; tap++)
         for (int64_t pixel = 0; pixel < 4; pixel++) {
             const int64_t i = top + tap / 3 + pixel / 2, j = left + tap % 3 + pixel % 2;
@@ -501,9 +639,9 @@ static __attribute__((noinline, cold)) void contract_repair(
             rows[tap][pixel] = inside ? image + (i * width + j) * 32 : contract_zeros;
         }
     for (int64_t panel = 0; panel < panels; panel++) {
-        const float *at = y + panel * 8;
+        const float *at = y + panel * 16;
         int32_t good = 1;
-        for (int64_t f = 0; f < 8; f++) {
+        for (int64_t f = 0; f < 16; f++) {
             const float q0 = at[f + 0] * at[f + 0];
             const float q1 = at[f + 64] * at[f + 64];
             const float q2 = at[f + 128] * at[f + 128];
@@ -516,7 +654,7 @@ static __attribute__((noinline, cold)) void contract_repair(
         }
         if (!good)
             contract_rows_4(
-                rows, 9, 32, weights + panel * 2304, 2304, 1, y + panel * 8, 64, 1);
+                rows, 9, 32, weights + panel * 4608, 4608, 1, y + panel * 16, 64, 1);
     }
 }
 
@@ -527,9 +665,9 @@ static void contract_tasks(void *arg, int64_t begin, int64_t end) {
     const int64_t out_height = 14, out_width = 14;
     const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
     const int64_t all = 49;
-    const int64_t tiles = sx_pieces(all, 8), panels = 8;
+    const int64_t tiles = sx_pieces(all, 5), panels = 4;
     const int64_t shortest = all / tiles, taller = all % tiles;
-    const float *rows[1][8];
+    const float *rows[1][5];
     __attribute__((aligned(64))) float v[21120], m[41600];
     (void)n;
     for (int64_t task = begin; task < end; task++) {
@@ -540,12 +678,12 @@ static void contract_tasks(void *arg, int64_t begin, int64_t end) {
         const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
         const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
         const int64_t bottom = last_tile * shortest + sx_least(last_tile, taller);
-        const int64_t column = first_panel * 8;
-        const int64_t count = sx_least(64, last_panel * 8) - column;
-        const float *plain = job->b + (16 * panels + 9 * first_panel) * 256;
+        const int64_t column = first_panel * 16;
+        const int64_t count = sx_least(64, last_panel * 16) - column;
+        const float *plain = job->b + (16 * panels + 9 * first_panel) * 512;
         for (int64_t block = 0, k0 = 0; block < 1; k0 += contract_depths[block++]) {
             const int64_t kc = contract_depths[block];
-            const float *u = job->b + 128 * panels * k0;
+            const float *u = job->b + 256 * panels * k0;
             for (int64_t at = top; at < bottom; at++) {
                 const float *image = job->a + at / of_image * height * width * 32 + k0;
                 const int64_t i = at % of_image / across * 2 - 1;
@@ -567,14 +705,17 @@ static void contract_tasks(void *arg, int64_t begin, int64_t end) {
                         for (int64_t s = 0; s < segments; s++)
                             for (int64_t r = 0; r < taken; r++)
                                 rows[s][r] = v + (begins - top + r) * 528 + point * 32 + done + s * 64;
-                        contract_rows_7(rows, segments, length, u + (point * panels + first_panel) * 8 * kc + done * 8, 8 * kc, last_panel - first_panel, m + (begins - top) * 1040 + point * 64, 1040, k0 + done == 0);
+                        switch (taken) {
+case 4: contract_rows_4(rows, segments, length, u + (point * panels + first_panel) * 16 * kc + done * 16, 16 * kc, last_panel - first_panel, m + (begins - top) * 1040 + point * 64, 1040, k0 + done == 0); break;
+case 5: contract_rows_5(rows, segments, length, u + (point * panels + first_panel) * 16 * kc + done * 16, 16 * kc, last_panel - first_panel, m + (begins - top) * 1040 + point * 64, 1040, k0 + done == 0); break;
+}
                     }
                 }
         }
         for (int64_t at = top; at < bottom; at++) {
             const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
             float *y = m + (at - top) * 1040;
-            if (!contract_output(y, (last_panel - first_panel) * 8))
+            if (!contract_output(y, (last_panel - first_panel) * 16))
                 contract_repair(
                     job->a + b * height * width * 32, height, width,
                     i - 1, j - 1, plain, last_panel - first_panel, y);
@@ -590,13 +731,13 @@ static void contract(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {
     struct contract_job job = {env, a, b, n, 1, 1};
     const int64_t all = 49;
-    const int64_t tiles = sx_pieces(all, 8);
+    const int64_t tiles = sx_pieces(all, 5);
     const double work = (double)all * 32768.0;
     const int64_t wanted = work < 2097152.0 ? (int64_t)(work / 131072.0) : 16;
     (void)scratch, (void)n;
     if (all <= 0)
         return;
-    job.row_blocks = sx_pieces(tiles, 5);
+    job.row_blocks = sx_pieces(tiles, 8);
     if (job.row_blocks * job.column_blocks < wanted)
         job.column_blocks = sx_least(1, sx_pieces(wanted, job.row_blocks));
     if (job.row_blocks * job.column_blocks < wanted)
@@ -608,7 +749,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_8e76be7715ded4d86f10(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_15be7a6845681d3be2e1(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

@@ -20,7 +20,7 @@ from sardonyx.plan.amx import AMX_PARTS, amx_pays, amx_variants
 from sardonyx.plan.halves import HALF_ARITHMETIC
 from sardonyx.plan.plan import BATCH, Choice, Matrix
 from sardonyx.plan.target import Target
-from sardonyx.sizes import Size, substitute, symbols
+from sardonyx.sizes import Expr, Size, substitute, symbols
 
 __all__ = [
     "HALF_WEIGHTS",
@@ -31,6 +31,7 @@ __all__ = [
     "product_problem",
     "product_variants",
     "with_amx",
+    "with_few_columns",
     "with_half_weights",
 ]
 
@@ -39,6 +40,7 @@ HALF_WEIGHTS = (
     "gemv bf16",
 )  # kernels of float32 whose weights are rounded to bfloat16
 WORTH = 0.97  # of the favourite's time: what is gained by less may be chance
+_EMPTIER = 1.1  # times the columns that are computed: wide panels are faster by less
 _NEAR_BORDER = 4  # times more or fewer channels than those where the rule changes its mind
 
 
@@ -137,6 +139,21 @@ def product_variants(
     if isinstance(rows, int) and rows <= target.few_rows:
         return ("gemv", "gemm", *(f"{name} {cut}" for name in ("gemv", "gemm") for cut in depths))
     return ("gemm", "gemv", *(f"gemm {cut}" for cut in (*target.tiles(dtype), *depths)))
+
+
+def with_few_columns(
+    target: Target, variants: Sequence[str], dtype: Dtype, columns: Size
+) -> tuple[str, ...]:
+    """Kernels with the one in front whose panels are narrower, where the usual ones would have too many empty columns."""
+    favourite = variants[0]
+    if not target.few_columns or favourite not in ("gemm", "direct") or isinstance(columns, Expr):
+        return tuple(variants)
+    name = f"{favourite} {target.few_columns}"
+    panels = [target.panel_of(one, dtype) for one in (favourite, name)]
+    usual, narrow = (-(-columns // panel) * panel for panel in panels)
+    if usual < _EMPTIER * narrow:
+        return tuple(variants)
+    return (name, *(one for one in variants if one != name))
 
 
 def with_amx(

@@ -20,6 +20,7 @@ from sardonyx.plan.choice import (
     product_problem,
     product_variants,
     with_amx,
+    with_few_columns,
     with_half_weights,
 )
 from sardonyx.plan.group import Group
@@ -122,6 +123,7 @@ def _choice(
     )
     inner, columns = contraction.inner, contraction.columns
     variants = product_variants(target, contraction.dtype, rows, inner, expected)
+    variants = with_few_columns(target, variants, contraction.dtype, columns)
     if a.dtype == "f32" and _is_packed(writer, b, contraction):
         variants = with_amx(target, variants, rows, inner, columns)
         variants = with_half_weights(target, variants, rows)

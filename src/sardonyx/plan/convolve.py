@@ -28,6 +28,7 @@ from sardonyx.plan.choice import (
     convolution_variants,
     expected_sizes,
     with_amx,
+    with_few_columns,
 )
 from sardonyx.plan.contract import complete
 from sardonyx.plan.group import Group
@@ -144,8 +145,9 @@ def _choice(
     problem = convolution_problem(shape, case.outputs, counts, window, case.stored, expected)
     if case.depthwise:
         return choose(target, problem, ("depthwise",))
-    variants = convolution_variants(target, window, case.channels, case.stored, case.summed)
     channels, filters = case.channels, case.outputs
+    variants = convolution_variants(target, window, channels, case.stored, case.summed)
+    variants = with_few_columns(target, variants, case.summed, filters // window.groups)
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
         pays = winograd_pays(channels, filters, shape[0], counts)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")

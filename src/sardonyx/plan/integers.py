@@ -38,6 +38,7 @@ from sardonyx.plan.choice import (
     expected_sizes,
     product_problem,
     product_variants,
+    with_few_columns,
 )
 from sardonyx.plan.contract import INNER, complete, matrix_of, merges_rows, row_epilogue
 from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
@@ -68,7 +69,6 @@ _SPLIT_PAYS = (
 )
 _SPLIT_COLUMNS = 64  # and more of them, likewise
 _SPLIT_CHANNELS = 16  # and more of them: images, of which little is near 0, have fewer
-_NEAR_WEIGHTS = 1 << 16  # bytes of them that stay in the first-level cache
 _CHANNELS = 16  # a register of bytes
 _NEAREST = 64  # to the least and the largest byte, of a shift: then two bytes beyond it on the near side are never too large
 _MOST_TERMS = 1 << 15  # products of two such numbers whose sum fits into 32 bits
@@ -142,9 +142,9 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
         expected=expected,
     )
     variants = product_variants(target, "i32", rows, inner, expected)
+    variants = with_few_columns(target, variants, "i32", columns)
     if target.splits_bytes and variants[0] != "gemv":
         variants = _with_split(variants, "gemm split", inner, columns)
-    variants = _with_registers(target, variants, inner, columns)
     choice = choose(target, problem, variants)
     if choice.variant in SPLIT:
         factors = factors.split
@@ -226,6 +226,7 @@ def _write_of_runs(
     variants = product_variants(target, "i32", rows, inner, expected)
     if variants[0] == "gemv":
         return None  # to pack y takes longer than to multiply it
+    variants = with_few_columns(target, variants, "i32", columns)
     count = 1 if merged else batch
     problem = product_problem(
         count, rows, columns, inner, x, y, packed=False, dtype="i32", expected=expected
@@ -374,9 +375,9 @@ def _convolved(
         else convolution_variants(target, window, channels, held, "i32")
     )
     each = (channels // window.groups, filters // window.groups)
+    variants = with_few_columns(target, variants, "i32", each[1])
     if target.splits_bytes and not alone and each[0] >= _SPLIT_CHANNELS:
         variants = _with_split(variants, "direct split", *each)
-    variants = _with_registers(target, variants, weights[0].size, each[1])
     if integer_winograd_is_possible(target, window, channels, filters):
         pays = winograd_pays(channels, filters, shape[0], counts, of_bytes=True)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
@@ -443,22 +444,6 @@ def _with_split(variants: Sequence[str], name: str, run: int, columns: int) -> t
     """
     pays = columns >= _SPLIT_COLUMNS and run * columns >= _SPLIT_PAYS
     return (name, *variants) if pays else (*variants, name)
-
-
-def _with_registers(
-    target: Target, variants: Sequence[str], inner: int, columns: int
-) -> tuple[str, ...]:
-    """Kernels with the one in front whose epilogue takes sums out of registers, where a rule expects that it pays.
-
-    It reads the weights twice as often, and has no rest of columns to hand over so.
-    """
-    if target.register_cut is None or variants[0] not in ("gemm", "direct"):
-        return tuple(variants)
-    cut, whole = target.register_cut
-    name = f"{variants[0]} {cut}"
-    if columns % whole or inner * columns >= _NEAR_WEIGHTS:
-        return tuple(variants)
-    return (name, *(one for one in variants if one != name))
 
 
 def _depthwise_variants(

@@ -45,8 +45,7 @@ class Target:
         half_arithmetic: whether vectors of float16 are multiplied as they are.
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
         splits_bytes: whether sums of products of bytes may saturate, so that it may pay to take the larger ones in turns.
-        register_cut: the cut of kernels of bytes whose epilogue takes sums out of registers, and the columns that it takes at
-            a time; None where sums always wait in memory.
+        few_columns: the cut for products and convolutions that would leave much of the usual panels empty; "" for none.
         column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
 
@@ -63,7 +62,7 @@ class Target:
     half_arithmetic: bool = False
     unsigned_bytes: bool = False
     splits_bytes: bool = False
-    register_cut: tuple[str, int] | None = None
+    few_columns: str = ""
     column_dots: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:

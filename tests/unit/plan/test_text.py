@@ -35,7 +35,7 @@ def test_steps_name_kernels_nodes_buffers_and_places() -> None:
     assert "Conv '→ a'" in steps[2]
     assert "Relu '→ r'" in steps[2]
     assert re.search(r"reads +x +f32\[batch, 3, 32, 32\] axes 0 2 3 1 +slot 0", steps[2])
-    assert re.search(r"reads +w0 +f32 filters packed by 8 +constant 0", steps[2])
+    assert re.search(r"reads +w0 +f32 filters packed by 16 +constant 0", steps[2])
     assert "convolution · depthwise   3×3, 32 groups, 32 → 32" in steps[3]
     assert "convolution · direct wide   1×1, 32 → 64" in steps[4]
     assert re.search(r"writes +y +f32\[batch, 64, 16, 16\] +output 0", steps[4])

@@ -23,7 +23,7 @@ from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
 from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.winograd import winograd
-from sardonyx.backends.c.render import HEADERS, render_epilogue
+from sardonyx.backends.c.render import HEADERS, is_short, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
 from sardonyx.plan.choice import HALF_WEIGHTS
@@ -45,7 +45,8 @@ __all__ = ["extent", "namer", "render_contraction", "target_of", "variant_of"]
 
 def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
     """The whole translation unit."""
-    epilogue = render_epilogue(kernel.epilogue, "store_row", kernel.dtype)
+    short = _is_short(kernel)
+    epilogue = render_epilogue(kernel.epilogue, "store_row", kernel.dtype, inlined=short)
     if isinstance(kernel, ProductKernel):
         text = _product(kernel, isa)
         buffers = (kernel.a.buffer, kernel.packed if kernel.b is None else kernel.b.buffer)
@@ -178,8 +179,22 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
     )
     cut_by = cut_of(kernel.choice.variant, isa, "i32")
     tile, depth = cut_by.tile, cut_by.depth
-    start = _start(kernel)
-    return product("contract", spec, "store_row", isa, tile, depth, start=start, split=split)
+    return product(
+        "contract",
+        spec,
+        "store_row",
+        isa,
+        tile,
+        depth,
+        start=_start(kernel),
+        split=split,
+        in_registers=_is_short(kernel),
+    )
+
+
+def _is_short(kernel: ProductKernel | ConvolutionKernel) -> bool:
+    """Whether the epilogue may take sums out of registers."""
+    return kernel.dtype == "i32" and is_short(kernel.epilogue)
 
 
 def _start(kernel: ProductKernel | ConvolutionKernel) -> str:
@@ -235,6 +250,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             depth=cut.depth,
             start=_start(kernel),
             split=split,
+            in_registers=_is_short(kernel),
         )
     if kernel.choice.variant == "winograd f16":
         return half_winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
@@ -252,8 +268,14 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     )
     if kernel.choice.variant == "depthwise dot":
         flipped = (kernel.stored == "u8") != isa.unsigned_bytes
-        start = _start(kernel)
-        return integer_depthwise("contract", spec, "store_row", flipped=flipped, start=start)
+        return integer_depthwise(
+            "contract",
+            spec,
+            "store_row",
+            flipped=flipped,
+            start=_start(kernel),
+            in_registers=_is_short(kernel),
+        )
     return depthwise("contract", spec, "store_row", isa)
 
 

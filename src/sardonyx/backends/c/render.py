@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from sardonyx.backends.c.expressions import C_TYPES, render_expression
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.loops.nodes import (
+    Apply,
     Array,
     Cast,
     Dtype,
@@ -44,7 +45,10 @@ from sardonyx.loops.walk import expressions, sizes_of, statements
 from sardonyx.plan.plan import BATCH, COLUMN, COUNT, ROW, SUMS
 from sardonyx.sizes import Size, symbols
 
-__all__ = ["HEADERS", "KernelPrinter", "render_epilogue", "render_kernel"]
+__all__ = ["HEADERS", "KernelPrinter", "is_short", "render_epilogue", "render_kernel"]
+
+_PLAIN = {"add", "sub", "mul", "min", "max"}
+_CONSTANTS = 2  # a scale and a bias
 
 HEADERS = '#include "abi.h"\n#include "index.h"\n#include "scalar.h"\n'
 SHORT = 64  # iterations of a loop whose arrays may be held in registers
@@ -57,10 +61,31 @@ def render_kernel(kernel: Kernel, name: str) -> str:
     return "\n".join([HEADERS, *printer.parts, body])
 
 
-def render_epilogue(kernel: Kernel, name: str, dtype: Dtype) -> str:
-    """What happens to a row of sums, in place or not, as the function that contraction kernels call."""
+def render_epilogue(kernel: Kernel, name: str, dtype: Dtype, *, inlined: bool = False) -> str:
+    """What happens to a row of sums, in place or not, as the function that contraction kernels call.
+
+    Args:
+        inlined: it is, in all places, so that what is known there of counts is known in it.
+    """
     printer = KernelPrinter(kernel)
-    return printer.row_function(name, dtype)
+    return printer.row_function(name, dtype, inlined)
+
+
+def is_short(kernel: Kernel) -> bool:
+    """Whether an epilogue is a few operations, so that it may as well take sums out of registers.
+
+    Floats that are added to other ones had better be done row by row: their places are not in the nearest cache.
+    """
+    found = list(statements(kernel.body))
+    parts = [part for one in found for part in expressions(one)]
+    dtypes = {buffer.name: buffer.dtype for buffer in kernel.buffers}
+    stored = {dtypes.get(one.buffer) for one in found if isinstance(one, Store)}
+    loads = {part.buffer for part in parts if isinstance(part, Load)} - {SUMS}
+    return (
+        sum(isinstance(one, (For, While)) for one in found) == 1
+        and {part.op for part in parts if isinstance(part, Apply)} <= _PLAIN
+        and (stored <= {"i8", "u8"} or (stored == {"f32"} and len(loads) <= _CONSTANTS))
+    )
 
 
 class KernelPrinter:
@@ -90,17 +115,14 @@ class KernelPrinter:
         self._line("return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);")
         return "\n".join([*self._lines, "}"]) + "\n"
 
-    def row_function(self, name: str, dtype: Dtype) -> str:
+    def row_function(self, name: str, dtype: Dtype, inlined: bool) -> str:
         arguments = {BATCH: "b", ROW: "m", COLUMN: "n", COUNT: "count", SUMS: "sums"}
         self._names.update(arguments)
         self._parallel = True  # in the sense that a failure is written down, not returned
         used = _used(self.kernel.body)
         stores = (one for one in statements(self.kernel.body) if isinstance(one, Store))
         constant = "" if any(one.buffer == SUMS for one in stores) else "const "
-        # Where sums of bytes are in registers, they stay there only if counts are known within.
-        inline = "static inline"
-        if dtype == "i32":
-            inline += " __attribute__((always_inline))"
+        inline = "static inline __attribute__((always_inline))" if inlined else "static inline"
         self._lines = [
             f"{inline} void {name}(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count,",
             f"                             {constant}{C_TYPES[dtype]} *sums) {{",

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from sardonyx.backends.c.kernels.conv import NARROW
 from sardonyx.backends.c.kernels.gemv import gemv_tile
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
-from sardonyx.backends.c.kernels.nest import DEPTH, WHOLE
+from sardonyx.backends.c.kernels.nest import DEPTH
 from sardonyx.loops.nodes import Dtype
 from sardonyx.plan.target import Alternative, Target
 
@@ -33,14 +33,12 @@ _NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?
 
 # Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
 _TILES = {
-    "neon": ((6, 3), (5, 4)),
+    "neon": ((8, 2), (6, 3)),
     "avx2": ((3, 3),),
     "avx512": ((8, 3), (14, 2)),
     "portable": ((3, 3),),
 }
-_IN_REGISTERS = Tile(
-    4, WHOLE
-)  # of bytes: a row is what their epilogue takes at a time (`nest.fuses`)
+_FEW_COLUMNS = {"neon": "8x8"}
 _DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
 _TYPES: tuple[Dtype, ...] = ("f32", "f64", "i32")
 
@@ -76,21 +74,15 @@ def target_of(isa: Isa) -> Target:
         tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
         unsigned_bytes=isa.unsigned_bytes,
         splits_bytes=isa.byte_pairs,
-        register_cut=(_cut_name(_IN_REGISTERS), WHOLE) if isa.by_lane else None,
+        few_columns=_FEW_COLUMNS.get(isa.name, ""),
         column_dots=isa.by_lane,
         half_arithmetic=isa.half_arithmetic,
     )
 
 
-def _cut_name(tile: Tile) -> str:
-    return f"{tile.rows}x{tile.columns}"
-
-
 def _alternatives(isa: Isa, dtype: Dtype) -> tuple[Alternative, ...]:
     tiles = [Tile(rows, vectors * isa.lanes_of(dtype)) for rows, vectors in _TILES[isa.name]]
-    if dtype == "i32" and isa.by_lane:
-        tiles.insert(0, _IN_REGISTERS)
     return (
-        *(Alternative(_cut_name(tile), tile.columns) for tile in tiles),
+        *(Alternative(f"{tile.rows}x{tile.columns}", tile.columns) for tile in tiles),
         *(Alternative(f"by {depth}", None, deeper) for depth, deeper in _DEPTHS),
     )

@@ -10,7 +10,8 @@ task = (image, line of output pixels)
                 c[pixel] += quads · weights[tap]      for every window that it lies in
             epilogue, pixel by pixel, out of registers
 
-Where channels are no multiple of 16, sums of all of them wait in memory for the epilogue, since the last 16 overlap others.
+Where the epilogue is long, or channels are no multiple of 16, so that the last 16 overlap others, sums of all channels wait for
+it in memory.
 A column is zipped once for all windows that it lies in. Kernels have four rows at most.
 """
 
@@ -39,7 +40,13 @@ typedef int32_t sx_quads __attribute__((vector_size(16), aligned(4), may_alias))
 
 
 def integer_depthwise(
-    name: str, spec: DepthwiseSpec, epilogue: str, *, flipped: bool, start: str = ""
+    name: str,
+    spec: DepthwiseSpec,
+    epilogue: str,
+    *,
+    flipped: bool,
+    start: str = "",
+    in_registers: bool = False,
 ) -> str:
     """C text of the convolution as a static function; see `conv.conv` for its signature.
 
@@ -47,12 +54,13 @@ def integer_depthwise(
         spec: its `zero` is the byte that stands for 0.
         flipped: as of `gemm.Operand`.
         start: as of `tile.TileFamily`.
+        in_registers: as of `nest.Nest`.
     """
     window = spec.window
     # Sums of a pixel are four vectors; those of the windows over one column are at work at the same time.
     pixels = 4 if window.strides[1] == 1 else 3
     counts = row_counts(window.output[1], pixels)
-    fused = epilogue if spec.channels % CHANNELS == 0 else ""
+    fused = epilogue if in_registers and spec.channels % CHANNELS == 0 else ""
     functions = "\n".join(
         _pixels_function(name, spec, count, pixels, flipped, bool(start), fused) for count in counts
     )
@@ -60,7 +68,7 @@ def integer_depthwise(
 {SUPPORT}
 {_ZIPPED}
 {functions}
-{_task_function(name, spec, epilogue, pixels, counts, start)}
+{_task_function(name, spec, epilogue, pixels, counts, start, bool(fused))}
 {_entry(name, spec)}"""
 
 
@@ -143,11 +151,16 @@ static void {name}_pixels_{pixels}(
 
 
 def _task_function(
-    name: str, spec: DepthwiseSpec, epilogue: str, pixels: int, counts: list[int], start: str
+    name: str,
+    spec: DepthwiseSpec,
+    epilogue: str,
+    pixels: int,
+    counts: list[int],
+    start: str,
+    fused: bool,
 ) -> str:
     window = spec.window
     rows = window.kernel[0]
-    fused = spec.channels % CHANNELS == 0
     into = "&env, b, line * across + m" if fused else "acc"
     arguments = f"columns, job->b, {into}{f', {start}' if start else ''}"
     calls = "\n".join(

@@ -3,7 +3,7 @@
 A tile of C is held in registers while K runs by: `rows` rows of A times `columns` columns of B.
 
     rows × columns   accumulators + B vectors + A
-    neon      8 × 8      16 + 2 + 8   A is loaded four k at a time and used by lane
+    neon      5 × 16     20 + 4 + 5   A is loaded four k at a time and used by lane
     avx2      6 × 16     12 + 2 + 1   A is broadcast from memory, one value at a time
     avx512   12 × 32     24 + 2 + 1   the same
     portable  4 × 8       8 + 2 + 1   sixteen registers of four lanes: SSE2, wasm
@@ -86,10 +86,10 @@ def rows_collide(isa: Isa, tile: Tile, by_row: int) -> bool:
     return tile.rows > places * room
 
 
-_ROWS = {"neon": 8, "avx2": 6, "avx512": 12, "portable": 4}
-_VECTORS = 2
+_SHAPES = {"neon": (5, 4), "avx2": (6, 2), "avx512": (12, 2), "portable": (4, 2)}
 
 
 def tile_of(isa: Isa, dtype: str = "f32") -> Tile:
-    """The tile for sums of type `dtype` ("f32" or "f64")."""
-    return Tile(_ROWS[isa.name], _VECTORS * isa.lanes_of(dtype))
+    """The tile for sums of type `dtype` ("f32", "f64", or "i32" of bytes)."""
+    rows, vectors = _SHAPES[isa.name]
+    return Tile(rows, vectors * isa.lanes_of(dtype))

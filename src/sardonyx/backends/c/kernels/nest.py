@@ -85,6 +85,7 @@ class Nest:
         widening: the same for `tile.widened_family`, where rows are split.
         merged: `fill` lays the segments of a block end to end behind rows[0][r].
         most: values of K in a block.
+        in_registers: the epilogue is short and inlined, so that it may take sums out of registers.
     """
 
     family: TileFamily
@@ -102,6 +103,7 @@ class Nest:
     column_of: str = "column"
     batch_of: str = "b"
     most: int = DEPTH
+    in_registers: bool = False
 
 
 def choose_blocks(nest: Nest) -> Blocks:
@@ -161,7 +163,7 @@ def fuses(nest: Nest) -> bool:
     """
     bytes_by_lane = nest.family.integer and nest.family.isa.by_lane
     whole = nest.family.tile.columns % WHOLE == 0
-    return bytes_by_lane and whole and not choose_blocks(nest).in_parts
+    return nest.in_registers and bytes_by_lane and whole and not choose_blocks(nest).in_parts
 
 
 def nest_functions(nest: Nest) -> str:

@@ -39,8 +39,8 @@ from sardonyx.backends.c.kernels.isa import Isa, Tile
 PIECE = 192
 
 # Steps of k by which a panel is asked for ahead of its use: these processors wait for the second-level cache otherwise,
-# a fifth of the time.
-_AHEAD = {"avx2": 8, "avx512": 8}
+# up to a fifth of the time.
+_AHEAD = {"neon": 8, "avx2": 8, "avx512": 8}
 
 # Steps of k in one go, where A is broadcast, and bytes of a line of the cache.
 _STEPS = 4
@@ -127,7 +127,7 @@ def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
 
     A block that comes from memory would hold up the first tile that reads it. (0, 1) where the processor looks ahead itself.
     """
-    if family.isa.name not in _AHEAD:
+    if family.isa.name not in _AHEAD or family.isa.by_lane:
         return 0, 1
     lines = max(1, _STEPS * family.tile.columns * BYTES[family.b] // LINE)
     each = min(_STEPS, lines, max(1, -(-lines // max(1, tiles))))
@@ -354,7 +354,7 @@ def _pieces(
 def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     """The loop over k: by vectors of A and their lanes, or by broadcast values of A."""
     name, tile, lanes = family.name, family.tile, family.lanes
-    ahead = _AHEAD.get(family.isa.name, 0)
+    ahead = _AHEAD.get(family.isa.name, 0) if tile.columns * BYTES[family.b] >= LINE else 0
     sign = "unsigned_" if family.split else ""
 
     def multiply(k: int, operands: list[tuple[str, int | None]], part: str = "") -> list[str]:
@@ -365,7 +365,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
                 y = f"{name}_b_load(b{p} + {offset})"
                 y = f"sx_{sign}{part}_{lanes}({y})" if part else y
                 lines.append(f"const {name}_a_v y{p}_{v} = {y};")
-                if ahead and part != "odds":
+                if ahead and part != "odds" and offset * BYTES[family.b] % LINE == 0:
                     lines.append(f"__builtin_prefetch(b{p} + {offset + ahead * tile.columns});")
         lines += [
             _step(family, f"c{r}_{p}_{v}", operands[r], f"y{p}_{v}")
@@ -390,23 +390,26 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
             found += [f"    {line}" for line in multiply(k, operands, part)]
         return found
 
+    def soon(k: int) -> list[str]:
+        if k >= family.soon:
+            return []
+        place = f"soon + {k * LINE // BYTES[family.b]}"
+        return [f"    __builtin_prefetch(b{p} + {place}, 0, 2);" for p in range(panels)]
+
     lines: list[str] = []
     if family.isa.by_lane:
         lines += [f"for (; k + {lanes} <= end; k += {lanes}) {{"]
         lines += [f"    const {name}_a_v x{r} = {name}_a_load(a{r} + k);" for r in range(rows)]
         for k in range(lanes):
             lines += [f"    {line}" for line in multiply(k, [(f"x{r}", k) for r in range(rows)])]
+            lines += soon(k)
         lines += [f"    {line}" for line in advance(lanes)]
         lines += ["}", "for (; k < end; k++) {"]
     else:
         lines += [f"for (; k + {_STEPS} <= end; k += {_STEPS}) {{"]
         for k in range(_STEPS):
             lines += step(k)
-            if k < family.soon:
-                offset = k * LINE // BYTES[family.b]
-                lines += [
-                    f"    __builtin_prefetch(b{p} + soon + {offset}, 0, 2);" for p in range(panels)
-                ]
+            lines += soon(k)
         lines += [f"    {line}" for line in advance(_STEPS)]
         lines += ["}", "for (; k < end; k++) {"]
     lines += step(0)

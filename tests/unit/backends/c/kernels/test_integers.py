@@ -81,17 +81,22 @@ def results(kernel: Kernel, shape: tuple[int, ...], a: Array, b: Array, *sizes: 
 
 @pytest.mark.parametrize(
     ("isa", "cut"),
-    [(NEON, "gemm"), (NEON, "gemm 4x16"), (NEON, "gemm 5x16"), (PORTABLE, "gemm")],
+    [(NEON, "gemm"), (NEON, "gemm 8x8"), (PORTABLE, "gemm")],
     ids=str,
 )
+@pytest.mark.parametrize("in_registers", [False, True])
 @pytest.mark.parametrize("k", [4, 64, 100, 3072, 4100])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
-def test_rows_of_whole_quads(isa: Isa, cut: str, dtype: type, k: int, tmp_path: Path) -> None:
+def test_rows_of_whole_quads(
+    isa: Isa, cut: str, in_registers: bool, dtype: type, k: int, tmp_path: Path
+) -> None:
     tile, flipped = cut_of(cut, isa, "i32").tile, dtype is np.uint8
     spec = GemmSpec(
         "n[0]", "n[1]", k // 4, Operand(k // 4, dtype="i32", flipped=flipped), Packed(dtype="i32")
     )
-    kernel = compiled("product", product("product", spec, "store_row", isa, tile), tmp_path)
+    text = product("product", spec, "store_row", isa, tile, in_registers=in_registers)
+    assert ("(&own," in text) == (in_registers and cut == "gemm" and isa is NEON and k <= 3072)
+    kernel = compiled("product", text, tmp_path)
     for m, n in [(1, 1), (3, 17), (9, tile.columns), (40, 70)]:
         a, b = integers(dtype, m, k), integers(np.int8, k, n)
         exact = (a.astype(np.int64) - 128 * flipped) @ b.astype(np.int64)
@@ -181,7 +186,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
 
 
 @WAYS
-@pytest.mark.parametrize("cut", ["direct", "direct 4x16"])
+@pytest.mark.parametrize("in_registers", [False, True])
 @pytest.mark.parametrize(
     ("channels", "filters", "groups", "kernel", "stride", "dilation", "pad"),
     [
@@ -199,7 +204,7 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
 def test_convolutions(
     isa: Isa,
     split: bool,
-    cut: str,
+    in_registers: bool,
     channels: int,
     filters: int,
     groups: int,
@@ -211,9 +216,9 @@ def test_convolutions(
     zero: int,
     tmp_path: Path,
 ) -> None:
-    if cut != "direct" and isa is not NEON:
-        pytest.skip("a cut of its own for sums that are handed over in registers")
-    tile, flipped = cut_of(cut, isa, "i32").tile, (dtype is np.uint8) != split
+    if in_registers and isa is not NEON:
+        pytest.skip("sums wait in memory")
+    tile, flipped = tile_of(isa, "i32"), (dtype is np.uint8) != split
     size = 9
     out = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
     pair = lambda number: (number, number)  # noqa: E731
@@ -230,6 +235,7 @@ def test_convolutions(
         flipped=flipped,
         less=less,
         split=split,
+        in_registers=in_registers,
     )
     made = compiled("convolve", text, tmp_path)
     x, w = (
@@ -246,12 +252,13 @@ def test_convolutions(
     np.testing.assert_array_equal(got - seen * sums, exact)
 
 
-@pytest.mark.parametrize("channels", [16, 20, 48])
+@pytest.mark.parametrize(("channels", "in_registers"), [(16, True), (20, True), (48, True), (48, False)])  # fmt: skip
 @pytest.mark.parametrize(("rows", "across"), [(3, 3), (2, 5), (4, 1)])
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2)])
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, -3), (np.uint8, 130)])
 def test_every_channel_by_itself(
     channels: int,
+    in_registers: bool,
     rows: int,
     across: int,
     stride: int,
@@ -269,8 +276,10 @@ def test_every_channel_by_itself(
     pair = lambda number: (number, number)  # noqa: E731
     window = Window((rows, across), pair(stride), pair(dilation), pair(1), (high, wide), out)
     spec = DepthwiseSpec(2, channels, window, 1, "u8", "i8", zero % 256)
-    text = integer_depthwise("convolve", spec, "store_row", flipped=flipped)
-    assert ("int32_t acc[" in text) == (channels % 16 != 0)
+    text = integer_depthwise(
+        "convolve", spec, "store_row", flipped=flipped, in_registers=in_registers
+    )
+    assert ("int32_t acc[" in text) == (channels % 16 != 0 or not in_registers)
     made = compiled("convolve", text, tmp_path)
     x, w = integers(dtype, 2, high, wide, channels), integers(np.int8, channels, 1, rows, across)
     got = results(made, (2, prod(out), channels), x, pack_depthwise_quads(w))

@@ -190,13 +190,13 @@ def test_blocks_of_channels(channels: int) -> None:
 
 
 def test_weights_are_rounded_once() -> None:
-    w = numbers(9, 5, 3, 3)
-    packed = pack_winograd(w, tile_of(NEON))
+    w, tile = numbers(9, 5, 3, 3), Tile(8, 8)
+    packed = pack_winograd(w, tile)
     points = packed[: 16 * 2 * 5 * 8].reshape(16, 2, 5, 8)
     u = (_G @ w.astype(np.float64) @ _G.T).astype(np.float32).reshape(9, 5, 16)
     assert np.array_equal(points.transpose(1, 3, 2, 0).reshape(16, 5, 16)[:9], u)
     assert np.all(points[:, 1, :, 1:] == 0)
-    assert np.array_equal(packed[points.size :], pack_conv(w, 1, tile_of(NEON)).reshape(-1))
+    assert np.array_equal(packed[points.size :], pack_conv(w, 1, tile).reshape(-1))
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda isa: isa.name)
