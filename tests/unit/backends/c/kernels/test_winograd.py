@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.unit.backends.c.kernels.test_conv import EPSILON, TARGETS, exact, numbers
 
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
-from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
 from sardonyx.backends.c.kernels.points import channel_blocks, pack_winograd
 from sardonyx.backends.c.kernels.winograd import winograd
