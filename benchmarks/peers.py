@@ -82,7 +82,7 @@ def works(names: Sequence[str], console: Console, *, every_size: bool = True) ->
         for name in names or known:
             status.update(name)
             if name in models.STANDARD:
-                yield Work(name, _built(name), models.example_inputs(name), "standard set")
+                yield Work(name, models.build(name), models.example_inputs(name), "standard set")
                 continue
             try:
                 path = trees.build(name)
@@ -92,14 +92,6 @@ def works(names: Sequence[str], console: Console, *, every_size: bool = True) ->
             for rows in TREE_ROWS if every_size else TREE_ROWS[:1]:
                 feeds = trees.example_inputs(rows=rows)
                 yield Work(f"{name}, {rows:,} rows", path, feeds, "trees")
-
-
-def _built(name: str) -> Path:
-    """A standard model, by a process of its own: torch leaves a hook behind that makes every later call of Python slower."""
-    from benchmarks import models
-
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(models.build, name).result()
 
 
 # ---------------------------------------------------------------- speed

@@ -43,6 +43,10 @@ from sardonyx.runtime.tuning import find_candidates, measure
 
 __all__ = ["Instruments", "compile_native", "lay_out_constant", "plan_native"]
 
+# Bytes of constants that are copied: read from the user's file, every run would have to ask whether that has changed, which takes
+# longer than a small model.
+_SMALL = 16 << 20
+
 
 @dataclass(frozen=True)
 class Instruments:
@@ -146,9 +150,10 @@ def compile_native(
         for step in plan.steps
         if isinstance(step, SizeStep)
     }
+    if instruments is not None or sum(array.nbytes for array in constants) <= _SMALL:
+        constants = [array if array.flags.owndata else array.copy() for array in constants]
     if instruments is None:
         return NativeModel(plan, library, constants, process_pool(), threads, programs, rules)
-    constants = [array.copy() for array in constants]
     pool, place = instruments.pool, instruments.place
     return NativeModel(plan, library, constants, pool, threads, programs, rules, place)
 

@@ -135,7 +135,10 @@ class Session:
     def _short_way(self) -> Repeats | None:
         """For models that read nothing of the user's files any more, and take one call to run."""
         mapped = "_loaded" in self.__dict__ and any(file.path for file in self._loaded.files)
-        if self._native is None or (mapped and not self._is_kept):
+        if self._native is None:
+            return None
+        copied = all(array.flags.owndata for array in self._native.constants)
+        if mapped and not self._is_kept and not copied:
             return None
         possible = Repeats.possible(self._native, self.inputs)
         return Repeats(self._native, self.inputs) if possible else None

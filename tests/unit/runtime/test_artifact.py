@@ -113,6 +113,16 @@ def test_a_file_of_this_moment_is_read_every_time(
     assert len(loads) == 2
 
 
+def test_a_small_model_of_this_moment_does_not_ask_after_its_file_in_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact, "SETTLED", 1 << 62)
+    session = sx.Session(save(tmp_path / "m.onnx", weights(1)))
+    first = session.run(None, {"x": X})[0]
+    save(tmp_path / "m.onnx", weights(2))
+    assert np.array_equal(session.run(None, {"x": X})[0], first)
+
+
 def test_a_model_of_a_users_operator_is_compiled_anew(tmp_path: Path, loads: list[Any]) -> None:
     path = tmp_path / "own.onnx"
     text = '<ir_version: 8, opset_import: ["" : 17, "com.kept" : 1]> g (float[n] x) => (float[n] y) { y = com.kept.Times (x) }'
