@@ -107,7 +107,8 @@ def test_strict_models_do_not_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     onnx.save(model(40, 36, (1, 8, 8)), path)
     for _ in range(2):
         assert variants(sx.Session(path)) == ["winograd", "winograd"]
-        assert variants(sx.Session(path, precision="strict")) == ["direct", "direct"]
+        plain = variants(sx.Session(path, precision="strict"))
+        assert [one.partition(" ")[0] for one in plain] == ["direct", "direct"]
 
 
 def test_values_that_are_not_finite() -> None:

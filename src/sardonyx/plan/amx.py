@@ -1,16 +1,29 @@
-"""Which kernels through AMX tiles may compute a contraction of float32, and whether a rule expects that to pay.
+"""Which kernels through AMX tiles may compute a contraction, and whether a rule expects that to pay.
 
-A number is split into parts of bfloat16, and products of parts are added up: six are as good as float32, three lose
+Bytes are multiplied as they are, exactly. A number of float32 is split into parts of bfloat16, and products of parts are added up: six are as good as float32, three lose
 about 1e-6, one is bfloat16. Splitting A costs about as much as some tens of columns; weights are split beforehand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 
-__all__ = ["AMX_DEPTH", "AMX_PANEL", "AMX_PARTS", "amx_pays", "amx_variants", "uses_amx"]
+__all__ = [
+    "AMX_DEPTH",
+    "AMX_PANEL",
+    "AMX_PARTS",
+    "BYTE_TILES",
+    "amx_pays",
+    "amx_variants",
+    "uses_amx",
+    "with_byte_tiles",
+]
+
+BYTE_TILES = ("gemm amx", "direct amx")
 
 AMX_PARTS = {"amx6": 3, "amx3": 2, "amx1": 1}
 AMX_PANEL, AMX_DEPTH = 32, 32  # weights are filled up to whole panels of columns and steps of K
@@ -20,7 +33,7 @@ _ALLOWED = {
     "fast": ("amx3", "amx6"),
     "bfloat16": ("amx1", "amx3", "amx6"),
 }
-# Fewer rows wait for the weights, whose parts are no smaller than float32.
+# Fewer rows wait for the weights, whose parts are no smaller than float32. Bytes: a step has 64 of them.
 _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 16, 64, 32
 
 # In cycles of a core, for every row and value of K.
@@ -50,10 +63,28 @@ def amx_pays(variant: str, rows: Size, inner: int, columns: int) -> bool:
     return tiles <= _GAIN * columns * _PLAIN
 
 
+def with_byte_tiles(
+    target: Target, plain: Sequence[str], rows: Size, run: int, columns: int
+) -> tuple[str, ...]:
+    """Kernels of bytes, and the one through AMX tiles: in front where a rule expects that it pays.
+
+    Tiles multiply eight times as many bytes as vectors do in the same time; few rows or columns leave them empty.
+
+    Args:
+        run: bytes of K that lie side by side.
+    """
+    kernel = plain[0].partition(" ")[0]
+    if not (target.amx and target.unsigned_bytes) or kernel not in ("gemm", "direct"):
+        return tuple(plain)
+    many = isinstance(rows, int) and rows >= _LEAST_ROWS
+    pays = many and run >= _LEAST_DEPTH and columns >= _LEAST_COLUMNS
+    return (f"{kernel} amx", *plain) if pays else (*plain, f"{kernel} amx")
+
+
 def uses_amx(plan: Plan) -> bool:
     """Whether a kernel of the plan goes through AMX tiles."""
     return any(
         isinstance(kernel, (ProductKernel, ConvolutionKernel))
-        and kernel.choice.variant in AMX_PARTS
+        and (kernel.choice.variant in AMX_PARTS or kernel.choice.variant in BYTE_TILES)
         for kernel in plan.kernels
     )

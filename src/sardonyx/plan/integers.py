@@ -31,6 +31,7 @@ from sardonyx.ops.lowering import (
     Site,
     Window,
 )
+from sardonyx.plan.amx import with_byte_tiles
 from sardonyx.plan.choice import (
     choose,
     convolution_problem,
@@ -145,6 +146,7 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     variants = with_few_columns(target, variants, "i32", columns)
     if target.splits_bytes and variants[0] != "gemv":
         variants = _with_split(variants, "gemm split", inner, columns)
+    variants = with_byte_tiles(target, variants, rows, inner, columns)
     choice = choose(target, problem, variants)
     if choice.variant in SPLIT:
         factors = factors.split
@@ -378,6 +380,7 @@ def _convolved(
     variants = with_few_columns(target, variants, "i32", each[1])
     if target.splits_bytes and not alone and each[0] >= _SPLIT_CHANNELS:
         variants = _with_split(variants, "direct split", *each)
+    variants = with_byte_tiles(target, variants, product(counts), *each)
     if integer_winograd_is_possible(target, window, channels, filters):
         pays = winograd_pays(channels, filters, shape[0], counts, of_bytes=True)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")

@@ -12,16 +12,18 @@ import functools
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.c.kernels import amx as template
-from sardonyx.backends.c.kernels import planes
+from sardonyx.backends.c.kernels import byte_tiles, planes
 from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
-from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
+from sardonyx.backends.c.kernels.isa import AVX512, Tile
+from sardonyx.backends.c.kernels.packing import pack_b, quads
 from sardonyx.backends.c.kernels.planes import pack_tiles
 from sardonyx.backends.c.toolchain import SUPPORT, Cpu, Toolchain
 from sardonyx.errors import ToolchainError
@@ -38,6 +40,9 @@ _ROWS, _COLUMNS, _DEPTH = (
     40,
     600,
 )  # tiles of several heights, a panel and a step that are not full, two blocks of K
+_QUADS = 810  # of K, of bytes: likewise
+_BYTES = "bytes"
+_BYTE_TILE = Tile(byte_tiles.STRIP, 32)
 _SECONDS = 60
 # The largest error of a sum, as part of the sum of the products' magnitudes.
 _BOUNDS = {"amx6": 2.0**-22, "amx3": 2.0**-15, "amx1": 2.0**-7}
@@ -45,18 +50,23 @@ _BOUNDS = {"amx6": 2.0**-22, "amx3": 2.0**-15, "amx1": 2.0**-7}
 _UNIT = """\
 #include "abi.h"
 
-struct env {{ float *c; }};
+struct env {{ {value} *c; }};
 
 static inline void store_row(
-    const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const float *sums) {{
+    const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const {value} *sums) {{
     (void)b;
     for (int64_t i = 0; i < count; i++)
         env->c[m * {columns} + n + i] = sums[i];
 }}
 
+static void in_order(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg) {{
+    (void)run, (void)grain;
+    body(arg, 0, count);
+}}
+
 {kernel}
-__attribute__((visibility("default"))) void sx_{name}(const void *a, const void *b, float *c) {{
-    sx_run run = {{.threads = 0}};
+__attribute__((visibility("default"))) void sx_{name}(const void *a, const void *b, {value} *c) {{
+    sx_run run = {{.parallel = in_order, .threads = 0}};
     const struct env env = {{c}};
     {name}(&run, &env, a, b, 0, 0);
 }}
@@ -85,8 +95,8 @@ class Verdict:
 
 
 def has_tiles(cpu: Cpu) -> bool:
-    """Whether the CPU says that it has tiles for bfloat16."""
-    return cpu.features.issuperset({"avx512f", "amx_tile", "amx_bf16"})
+    """Whether the CPU says that it has tiles for bfloat16 and for bytes."""
+    return cpu.features.issuperset({"avx512f", "amx_tile", "amx_bf16", "amx_int8"})
 
 
 def may_use_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> bool:
@@ -118,7 +128,7 @@ def known_verdict(cache: Cache, cpu: Cpu, toolchain: Toolchain) -> Verdict | Non
 
 def try_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> Verdict:
     """Compile a product of each kind, run it in a child process, and look at the sums."""
-    for variant in PAIRS:
+    for variant in (*PAIRS, _BYTES):
         try:
             library = build_library([_unit(variant)], toolchain, cpu, cache)
         except ToolchainError as error:
@@ -130,9 +140,25 @@ def try_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> Verdi
 
 
 def _unit(variant: str) -> Unit:
-    spec = GemmSpec(_ROWS, _COLUMNS, _DEPTH, Operand(_DEPTH), Packed())
-    kernel = amx(variant, spec, "store_row", variant)
-    return Unit(variant, _UNIT.format(kernel=kernel, name=variant, columns=_COLUMNS))
+    if variant == _BYTES:
+        a, value = Operand(_QUADS, dtype="i32"), "int32_t"
+        spec = GemmSpec(_ROWS, _COLUMNS, _QUADS, a, Packed(dtype="i32"))
+        isa = replace(AVX512, unsigned_bytes=True)
+        kernel = product(variant, spec, "store_row", isa, _BYTE_TILE, in_tiles=True)
+    else:
+        spec, value = GemmSpec(_ROWS, _COLUMNS, _DEPTH, Operand(_DEPTH), Packed()), "float"
+        kernel = amx(variant, spec, "store_row", variant)
+    text = _UNIT.format(kernel=kernel, name=variant, columns=_COLUMNS, value=value)
+    return Unit(variant, text)
+
+
+def _byte_operands() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
+    """Bytes without a sign and bytes with one, the largest of both among them."""
+    random = np.random.default_rng(20)
+    a = random.integers(0, 256, (_ROWS, 4 * _QUADS)).astype(np.uint8)
+    b = random.integers(-128, 128, (4 * _QUADS, _COLUMNS)).astype(np.int8)
+    a[3], b[:, 5] = 255, -128
+    return a, b
 
 
 def _operands() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -148,8 +174,28 @@ def _judge(variant: str, library: Path, pool: Path) -> str:
     """What is wrong with the sums that a child computes; "" where they are right."""
     if not sys.executable or getattr(sys, "frozen", False):
         return "could not be tried: there is no Python to run it"  # but an application, that would begin anew
+    if variant == _BYTES:
+        bytes_of_a, bytes_of_b = _byte_operands()
+        packed = pack_b(quads(bytes_of_b), _BYTE_TILE)
+        problem, sums = _sums_of_child(variant, library, pool, bytes_of_a, packed)
+        exact = bytes_of_a.astype(np.int64) @ bytes_of_b.astype(np.int64)
+        if problem or np.array_equal(sums.view(np.int32), exact):
+            return problem
+        return "computes other integers"
     a, b = _operands()
-    packed = pack_tiles(b, planes_of(variant))
+    problem, sums = _sums_of_child(variant, library, pool, a, pack_tiles(b, planes_of(variant)))
+    return problem or _wrong(variant, sums, a, b)
+
+
+def _sums_of_child(
+    variant: str,
+    library: Path,
+    pool: Path,
+    a: npt.NDArray[np.generic],
+    packed: npt.NDArray[np.generic],
+) -> tuple[str, npt.NDArray[np.float32]]:
+    """What went wrong in the child, or "" and its sums, as bits."""
+    nothing = np.zeros(0, np.float32)
     words = (pool, library, f"sx_{variant}", a.nbytes, _ROWS * _COLUMNS * 4)
     argv = [sys.executable, "-I", "-c", _CHILD, *map(str, words)]
     try:
@@ -157,14 +203,14 @@ def _judge(variant: str, library: Path, pool: Path) -> str:
             argv, input=a.tobytes() + packed.tobytes(), capture_output=True, timeout=_SECONDS, check=False
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"could not be tried: {error}"
+        return f"could not be tried: {error}", nothing
     if child.returncode < 0:
-        return f"ended its process by signal {-child.returncode}"
+        return f"ended its process by signal {-child.returncode}", nothing
     if child.returncode or len(child.stdout) != _ROWS * _COLUMNS * 4:
         said = child.stderr.decode(errors="replace").strip().splitlines()
-        return f"could not be tried: {said[-1] if said else f'exit code {child.returncode}'}"
-    sums = np.frombuffer(child.stdout, np.float32).reshape(_ROWS, _COLUMNS)
-    return _wrong(variant, sums, a, b)
+        problem = said[-1] if said else f"exit code {child.returncode}"
+        return f"could not be tried: {problem}", nothing
+    return "", np.frombuffer(child.stdout, np.float32).reshape(_ROWS, _COLUMNS)
 
 
 def _wrong(
@@ -194,7 +240,7 @@ def _key(cpu: Cpu, toolchain: Toolchain) -> str:
 @functools.cache
 def _digest_of_template() -> str:
     """What the kernels are printed by."""
-    modules = [Path(module.__file__ or "") for module in (template, planes)]
+    modules = [Path(module.__file__ or "") for module in (template, planes, byte_tiles)]
     sources = [*modules, Path(__file__), SUPPORT / "tiles.h"]
     return content_key(*(source.read_bytes() for source in sources))
 

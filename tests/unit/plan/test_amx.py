@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from sardonyx.plan.amx import amx_pays, amx_variants
+from sardonyx.plan.amx import amx_pays, amx_variants, with_byte_tiles
 from sardonyx.plan.choice import choose, product_variants, with_amx, with_half_weights
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, symbol
@@ -86,3 +88,20 @@ def test_a_plan_says_where_a_lower_precision_has_no_kernel() -> None:
         assert choose(target(precision), "p", variants(precision)).why == "by rule"
     for precision in ("strict", "float32"):
         assert choose(target(precision, amx=False), "p", ("gemm", "gemv")).why == "by rule"
+
+
+@pytest.mark.parametrize(
+    ("rows", "run", "columns", "first"),
+    [(128, 768, 64, True), (8, 768, 64, False), (128, 32, 64, False), (128, 768, 16, False)],
+)
+def test_bytes_go_through_tiles_where_they_fill_them(
+    rows: int, run: int, columns: int, first: bool
+) -> None:
+    here = replace(target("strict"), unsigned_bytes=True)
+    found = with_byte_tiles(here, ("direct", "direct by 384"), rows, run, columns)
+    assert sorted(found) == ["direct", "direct amx", "direct by 384"]
+    assert (found[0] == "direct amx") == first
+    for other in (replace(here, amx=False), replace(here, unsigned_bytes=False)):
+        assert with_byte_tiles(other, ("direct",), rows, run, columns) == ("direct",)
+    assert with_byte_tiles(here, ("depthwise",), rows, run, columns) == ("depthwise",)
+    assert with_byte_tiles(here, ("gemv", "gemm"), rows, run, columns) == ("gemv", "gemm")

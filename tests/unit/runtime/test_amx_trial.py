@@ -35,7 +35,7 @@ from sardonyx.runtime.threads import process_pool
 
 EMULATION = Path(__file__).parents[1] / "backends" / "c" / "kernels" / "emulated_tiles.h"
 CPU = host_cpu()
-AMX = replace(CPU, features=frozenset({"avx512f", "amx_tile", "amx_bf16"}))
+AMX = replace(CPU, features=frozenset({"avx512f", "amx_tile", "amx_bf16", "amx_int8"}))
 
 
 @pytest.fixture

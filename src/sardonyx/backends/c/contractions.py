@@ -26,6 +26,7 @@ from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, is_short, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
+from sardonyx.plan.amx import BYTE_TILES
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import FEW_ROWS
 from sardonyx.plan.halves import HALF_ARITHMETIC
@@ -188,6 +189,7 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
         depth,
         start=_start(kernel),
         split=split,
+        in_tiles=kernel.choice.variant in BYTE_TILES,
         in_registers=_is_short(kernel),
     )
 
@@ -250,6 +252,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             depth=cut.depth,
             start=_start(kernel),
             split=split,
+            in_tiles=kernel.choice.variant in BYTE_TILES,
             in_registers=_is_short(kernel),
         )
     if kernel.choice.variant == "winograd f16":

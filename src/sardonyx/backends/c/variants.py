@@ -10,6 +10,7 @@
     digits 8    weights of 8 bits as they are stored; digits 4 of 4 bits
     depthwise   every channel by itself; `depthwise dot` of bytes, by dot products
     winograd    a convolution of fewer multiplications
+    gemm amx    of bytes, through AMX tiles; direct amx likewise
     amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products
 
 Every one of them but these last three sums an element over k in the same order, so that the others give the same bits.
@@ -20,16 +21,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sardonyx.backends.c.kernels.byte_tiles import STRIP
 from sardonyx.backends.c.kernels.conv import NARROW
 from sardonyx.backends.c.kernels.gemv import gemv_tile
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import DEPTH
 from sardonyx.loops.nodes import Dtype
+from sardonyx.plan.amx import BYTE_TILES
 from sardonyx.plan.target import Alternative, Target
 
 __all__ = ["Cut", "cut_of", "target_of"]
 
-_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16| split)?")  # fmt: skip
+_NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16| split| amx)?")  # fmt: skip
 
 # Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
 _TILES = {
@@ -57,6 +60,8 @@ def cut_of(variant: str, isa: Isa, dtype: str) -> Cut:
     found = _NAME.fullmatch(variant)
     assert found is not None, f"no kernel is called {variant!r}"
     usual = gemv_tile(isa, dtype) if found["kernel"] == "gemv" else tile_of(isa, dtype)
+    if variant in BYTE_TILES:
+        return Cut(Tile(STRIP, usual.columns))
     if found["rows"] is not None:
         return Cut(Tile(int(found["rows"]), int(found["columns"])))
     copies = None if found["way"] is None else found["way"] == "narrow"

@@ -104,13 +104,14 @@ def product(
     loops: Loops = PLAIN,
     start: str = "",
     split: bool = False,
+    in_tiles: bool = False,
     in_registers: bool = False,
 ) -> str:
     """The same for a tile of choice, for blocks of so many values of K, and by other loops.
 
     Args:
         start, split: as of `tile.TileFamily`.
-        in_registers: as of `nest.Nest`.
+        in_tiles, in_registers: as of `nest.Nest`.
     """
     dtype = spec.b.dtype if spec.begin is None else "i32"
     long = (isinstance(spec.k, str) or spec.k > PIECE) and dtype != "i32"
@@ -118,7 +119,8 @@ def product(
     if spec.begin is not None:
         start = _starts(spec, tile)
     family = TileFamily(name, isa, tile, dtype, run=run, start=start, split=split)
-    nest = replace(_nest(spec, family, epilogue, depth), in_registers=in_registers)
+    nest = _nest(spec, family, epilogue, depth)
+    nest = replace(nest, in_tiles=in_tiles, in_registers=in_registers)
     parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""
     if isinstance(spec.b, Operand):

@@ -54,6 +54,7 @@ def integer_conv(
     depth: int = DEPTH,
     start: str = "",
     split: bool = False,
+    in_tiles: bool = False,
     in_registers: bool = False,
 ) -> str:
     """C text of the convolution as a static function, as `conv.conv`; the channels of `spec` are bytes.
@@ -62,7 +63,7 @@ def integer_conv(
         padding: the byte that stands for 0.
         flipped, less: as of `gemm.Operand`.
         start, split: as of `tile.TileFamily`.
-        in_registers: as of `nest.Nest`.
+        in_tiles, in_registers: as of `nest.Nest`.
     """
     family = TileFamily(name, isa, tile, "i32", start=start, split=split)
     whole = spec.channels // spec.groups % 4 == 0
@@ -75,7 +76,7 @@ def integer_conv(
             if copied
             else _wide(spec, family, epilogue, depth)
         )
-    nest = replace(nest, in_registers=in_registers)
+    nest = replace(nest, in_tiles=in_tiles, in_registers=in_registers)
     body = "".join(f"    {line}\n" for line in launch(nest).splitlines())
     taps = prod(spec.window.kernel)
     filler = ""

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import lcm, prod
 
+from sardonyx.backends.c.kernels.byte_tiles import QUADS
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
 from sardonyx.backends.c.kernels.tile import (
     LINE,
@@ -85,6 +86,7 @@ class Nest:
         widening: the same for `tile.widened_family`, where rows are split.
         merged: `fill` lays the segments of a block end to end behind rows[0][r].
         most: values of K in a block.
+        in_tiles: bytes are multiplied by `byte_tiles`.
         in_registers: the epilogue is short and inlined, so that it may take sums out of registers.
     """
 
@@ -103,6 +105,7 @@ class Nest:
     column_of: str = "column"
     batch_of: str = "b"
     most: int = DEPTH
+    in_tiles: bool = False
     in_registers: bool = False
 
 
@@ -156,6 +159,11 @@ def _asks_ahead(nest: Nest) -> bool:
     return nest.segments * prod(size for size in sizes if isinstance(size, int)) > _BLOCK
 
 
+def _steps(nest: Nest, blocks: Blocks) -> int:
+    """Steps of a block in tiles of bytes, where they are multiplied so."""
+    return blocks.segments * -(-blocks.depth // QUADS) if nest.in_tiles else 0
+
+
 def fuses(nest: Nest) -> bool:
     """Whether the epilogue takes sums out of registers; it is called with counts that are known then.
 
@@ -172,6 +180,7 @@ def nest_functions(nest: Nest) -> str:
     tiles = (
         blocks.tiles if isinstance(nest.height, str) else -(-nest.height // nest.family.tile.rows)
     )
+    nest = replace(nest, family=replace(nest.family, strip=_steps(nest, blocks)))
     lines, turns = lines_soon(nest.family, tiles) if _asks_ahead(nest) else (0, 1)
     fused = fuses(nest)
     family = replace(nest.family, soon=lines, finish=nest.epilogue if fused else "")

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sardonyx.backends.c.kernels.byte_tiles import strip_function
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, vector_reader
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 
@@ -63,6 +64,7 @@ class TileFamily:
         split: rows of A are what `sx_split` leaves, and bytes of B are 128 too large.
         shorts: numbers of A and of B are pairs of 16 bits as they are.
         widened: with `split`, for where there would be too many extras: rows are what `sx_widen` leaves.
+        strip: steps of a block, at most, where `byte_tiles` takes the place of functions for rows; else 0.
         finish: the epilogue, where it takes sums out of registers: a row of a whole panel at a time, for K is a single block.
         soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
@@ -78,6 +80,7 @@ class TileFamily:
     split: bool = False
     shorts: bool = False
     widened: bool = False
+    strip: int = 0
     finish: str = ""
     soon: int = 0
 
@@ -127,7 +130,7 @@ def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
 
     A block that comes from memory would hold up the first tile that reads it. (0, 1) where the processor looks ahead itself.
     """
-    if family.isa.name not in _AHEAD or family.isa.by_lane:
+    if family.isa.name not in _AHEAD or family.isa.by_lane or family.strip:
         return 0, 1
     lines = max(1, _STEPS * family.tile.columns * BYTES[family.b] // LINE)
     each = min(_STEPS, lines, max(1, -(-lines // max(1, tiles))))
@@ -168,6 +171,8 @@ def row_done(family: TileFamily) -> str:
 
 def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
     """C text: types, readers, and a function for every number of rows asked for."""
+    if family.strip:
+        return strip_function(family.name, family.strip, bool(family.start))
     header = "split.h" if family.copies_quads else "dot.h"
     parts = [f'#include "{header}"'] if family.integer else []
     parts += [
@@ -180,6 +185,8 @@ def tile_functions(family: TileFamily, row_counts: Iterable[int]) -> str:
 
 def tile_call(family: TileFamily, row_counts: Iterable[int], rows: str, arguments: str) -> str:
     """C text that calls the function for `rows` rows, which is one of `row_counts`."""
+    if family.strip:
+        return f"{family.name}_strip({rows}, {arguments});"
     counts = sorted(set(row_counts))
     if len(counts) == 1:
         return f"{family.name}_rows_{counts[0]}({arguments});"
@@ -390,26 +397,23 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
             found += [f"    {line}" for line in multiply(k, operands, part)]
         return found
 
-    def soon(k: int) -> list[str]:
-        if k >= family.soon:
-            return []
-        place = f"soon + {k * LINE // BYTES[family.b]}"
-        return [f"    __builtin_prefetch(b{p} + {place}, 0, 2);" for p in range(panels)]
-
     lines: list[str] = []
     if family.isa.by_lane:
         lines += [f"for (; k + {lanes} <= end; k += {lanes}) {{"]
         lines += [f"    const {name}_a_v x{r} = {name}_a_load(a{r} + k);" for r in range(rows)]
         for k in range(lanes):
             lines += [f"    {line}" for line in multiply(k, [(f"x{r}", k) for r in range(rows)])]
-            lines += soon(k)
         lines += [f"    {line}" for line in advance(lanes)]
         lines += ["}", "for (; k < end; k++) {"]
     else:
         lines += [f"for (; k + {_STEPS} <= end; k += {_STEPS}) {{"]
         for k in range(_STEPS):
             lines += step(k)
-            lines += soon(k)
+            if k < family.soon:
+                offset = k * LINE // BYTES[family.b]
+                lines += [
+                    f"    __builtin_prefetch(b{p} + soon + {offset}, 0, 2);" for p in range(panels)
+                ]
         lines += [f"    {line}" for line in advance(_STEPS)]
         lines += ["}", "for (; k < end; k++) {"]
     lines += step(0)

@@ -16,5 +16,7 @@
 #define sx_tile_store(tile, to, stride) __builtin_ia32_tilestored64(tile, to, stride)
 /* sums[m][n] += a[m][k] * b[k / 2][2 * n + k % 2] over 32 values of k, of bfloat16 into float32 */
 #define sx_tile_dot(sums, a, b) __builtin_ia32_tdpbf16ps(sums, a, b)
+/* sums[m][n] += a[m][k] * b[k / 4][4 * n + k % 4] over 64 values of k, of bytes without a sign and bytes with one into int32 */
+#define sx_tile_dot_bytes(sums, a, b) __builtin_ia32_tdpbusd(sums, a, b)
 
 #endif

@@ -73,7 +73,7 @@ static float tile_value(const uint8_t *from) {
     return tile_flushed(value);
 }
 
-static void sx_tile_dot(int sums, int a, int b) {
+__attribute__((unused)) static void sx_tile_dot(int sums, int a, int b) {
     tile_check(sums), tile_check(a), tile_check(b);
     if (tiles.rows[sums] != tiles.rows[a] || tiles.rows[b] * 4 != tiles.bytes[a] || tiles.bytes[b] != tiles.bytes[sums])
         __atomic_fetch_add(&tile_faults, 1, __ATOMIC_RELAXED);
@@ -87,6 +87,21 @@ static void sx_tile_dot(int sums, int a, int b) {
             }
             memcpy(&sum, &tiles.data[sums][m][4 * n], 4);
             sum = tile_flushed(tile_flushed(sum) + tile_flushed(even + odd));
+            memcpy(&tiles.data[sums][m][4 * n], &sum, 4);
+        }
+}
+
+/* As TDPBUSD: bytes of a without a sign, of b with one; sums wrap. */
+__attribute__((unused)) static void sx_tile_dot_bytes(int sums, int a, int b) {
+    tile_check(sums), tile_check(a), tile_check(b);
+    if (tiles.rows[sums] != tiles.rows[a] || tiles.rows[b] * 4 != tiles.bytes[a] || tiles.bytes[b] != tiles.bytes[sums])
+        __atomic_fetch_add(&tile_faults, 1, __ATOMIC_RELAXED);
+    for (int32_t m = 0; m < tiles.rows[sums]; m++)
+        for (int32_t n = 0; n < tiles.bytes[sums] / 4; n++) {
+            uint32_t sum;
+            memcpy(&sum, &tiles.data[sums][m][4 * n], 4);
+            for (int32_t k = 0; k < tiles.bytes[a]; k++)
+                sum += (uint32_t)(tiles.data[a][m][k] * (int8_t)tiles.data[b][k / 4][4 * n + k % 4]);
             memcpy(&tiles.data[sums][m][4 * n], &sum, 4);
         }
 }
