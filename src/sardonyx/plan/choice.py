@@ -40,6 +40,7 @@ HALF_WEIGHTS = (
     "gemv bf16",
 )  # kernels of float32 whose weights are rounded to bfloat16
 WORTH = 0.97  # of the favourite's time: what is gained by less may be chance
+_CUT = ("gemm", "direct", "winograd")  # kernels that have a cut for few columns
 _EMPTIER = 1.1  # times the columns that are computed: wide panels are faster by less
 _NEAR_BORDER = 4  # times more or fewer channels than those where the rule changes its mind
 
@@ -146,7 +147,7 @@ def with_few_columns(
 ) -> tuple[str, ...]:
     """Kernels with the one in front whose panels are narrower, where the usual ones would have too many empty columns."""
     favourite = variants[0]
-    if not target.few_columns or favourite not in ("gemm", "direct") or isinstance(columns, Expr):
+    if not target.few_columns or favourite not in _CUT or isinstance(columns, Expr):
         return tuple(variants)
     name = f"{favourite} {target.few_columns}"
     panels = [target.panel_of(one, dtype) for one in (favourite, name)]

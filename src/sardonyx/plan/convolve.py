@@ -125,7 +125,7 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     if choice.variant in HALF_ARITHMETIC:
         return Packing("filters-f16", (case.window.groups, HALF_PANEL))
     panel = target.panel_of(choice.variant, case.summed)
-    if choice.variant == "winograd":
+    if choice.variant.partition(" ")[0] == "winograd":
         return Packing("winograd", (panel,), case.widened)
     return Packing("filters", (case.window.groups, panel), case.widened)
 
@@ -147,10 +147,10 @@ def _choice(
         return choose(target, problem, ("depthwise",))
     channels, filters = case.channels, case.outputs
     variants = convolution_variants(target, window, channels, case.stored, case.summed)
-    variants = with_few_columns(target, variants, case.summed, filters // window.groups)
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
         pays = winograd_pays(channels, filters, shape[0], counts)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
+    variants = with_few_columns(target, variants, case.summed, filters // window.groups)
     if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
         inner = channels * math.prod(window.kernel)
         variants = with_amx(target, variants, product(counts), inner, filters)

@@ -257,8 +257,9 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         )
     if kernel.choice.variant == "winograd f16":
         return half_winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
-    if kernel.choice.variant == "winograd":
-        return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
+    if kernel.choice.variant.partition(" ")[0] == "winograd":
+        tile = cut_of(kernel.choice.variant, isa, "f32").tile
+        return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa, tile)
     if not kernel.depthwise:
         cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
         direct = replace(_conv_spec(kernel, name_of), copies=cut.copies)

@@ -64,18 +64,21 @@ class WinogradBlocks:
         return self.panels * self.columns
 
 
-def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
+def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa, tile: Tile | None = None) -> str:
     """C text of the convolution as a static function, as `conv.conv` gives it.
 
     The kernel is 3×3, its strides and dilations are 1, it has one group, all is float32, and there are at least
     as many channels as a vector has lanes.
+
+    Args:
+        tile: instead of `tile_of(isa)`.
     """
     window = spec.window
     assert window.kernel == (3, 3)
     assert {*window.strides, *window.dilations, spec.groups} == {1}
     assert spec.a == spec.b == "f32"
     assert spec.channels >= isa.lanes
-    family = TileFamily(name, isa, tile_of(isa), apart=True)
+    family = TileFamily(name, isa, tile or tile_of(isa), apart=True)
     blocks, counts = _blocks(spec, family), row_counts(tiles_of_all(spec), family.tile.rows)
     return f"""\
 {SUPPORT}
