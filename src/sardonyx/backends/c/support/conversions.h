@@ -114,7 +114,7 @@ static inline int32_t sx_cast_f32_i32_near(float x) {
  * holds half as many. Those for Arm do not, and an even number leaves what is half as it is. */
 static inline int16_t sx_near_plus_i16(float x, int16_t more) {
 #if defined(__aarch64__) && defined(__clang__)
-    if (__builtin_constant_p(more) && more % 2 == 0)
+    if (more % 2 == 0) /* a constant */
         return (int16_t)sx_bits_f32(x + (0x1.8p23f + more));
 #endif
     const int16_t near = (int16_t)sx_bits_f32(x + 0x1.8p23f);
