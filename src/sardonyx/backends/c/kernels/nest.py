@@ -183,7 +183,9 @@ def nest_functions(nest: Nest) -> str:
     nest = replace(nest, family=replace(nest.family, strip=_steps(nest, blocks)))
     lines, turns = lines_soon(nest.family, tiles) if _asks_ahead(nest) else (0, 1)
     fused = fuses(nest)
-    family = replace(nest.family, soon=lines, finish=nest.epilogue if fused else "")
+    full = isinstance(nest.width, int) and nest.width % nest.family.tile.columns == 0
+    finish = nest.epilogue if fused else ""
+    family = replace(nest.family, soon=lines, finish=finish, full=full)
     name, tile, value = family.name, family.tile, C_TYPE[family.dtype]
     counts = row_counts(nest.height, tile.rows)
     pitch = blocks.panels * tile.columns
@@ -200,7 +202,7 @@ def nest_functions(nest: Nest) -> str:
     split = ", &split" if family.split else ""
     into = f"sums, {pitch}, {fresh}"
     if fused:
-        into = f"&env, {nest.batch_of}, m, {nest.column_of}, count"
+        into = f"&env, {nest.batch_of}, m, {nest.column_of}{'' if full else ', count'}"
     arguments = f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, {into}{start}{soon}{split}"
     filled = nest.fill + tile_call(family, counts, "taken", arguments) + "\n"
     functions, kept = tile_functions(family, counts), ""
@@ -217,11 +219,11 @@ struct sx_rows split = {{.room = {room}, .extras = extras}};
 }} else {{
 {indented(widened, 4)}}}
 """
-    waiting, finish = "(void)last;\n", ""
+    waiting, finished = "(void)last, (void)count;\n", ""
     if not fused:
         kept += f"__attribute__((aligned(64))) {value} acc[{sums}];\n"
         waiting = f"{value} *sums = {place};\n"
-        finish = f"""\
+        finished = f"""\
 if (last)
     for (int64_t r = 0; r < taken; r++)
         {nest.epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
@@ -268,7 +270,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
-{indented(waiting + far + filled + finish, 20)}                }}
+{indented(waiting + far + filled + finished, 20)}                }}
             }}
         }}
     }}

@@ -66,6 +66,7 @@ class TileFamily:
         widened: with `split`, for where there would be too many extras: rows are what `sx_widen` leaves.
         strip: steps of a block, at most, where `byte_tiles` takes the place of functions for rows; else 0.
         finish: the epilogue, where it takes sums out of registers: a row of a whole panel at a time, for K is a single block.
+        full: all panels are, so that nothing of a row is left over for `finish`.
         soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
     """
@@ -82,6 +83,7 @@ class TileFamily:
     widened: bool = False
     strip: int = 0
     finish: str = ""
+    full: bool = False
     soon: int = 0
 
     @property
@@ -202,7 +204,8 @@ def _rows_function(family: TileFamily, rows: int) -> str:
     into = f"{value} *acc, int64_t pitch, int32_t fresh"
     own = ""
     if family.finish:
-        into = "const struct env *env, int64_t batch, int64_t row, int64_t column, int64_t left"
+        into = "const struct env *env, int64_t batch, int64_t row, int64_t column"
+        into += "" if family.full else ", int64_t left"
         # What is written to results might change that of others, as far as a compiler knows.
         own = "    const struct env own = *env;\n"
     several = family.panels_at_once(rows)
@@ -243,7 +246,8 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
         body = _pieces(family, pointers, begin, _inner(family, rows, panels), extras, add, store)
     onward = [f"b += {panels} * stride;"]
     if family.finish:
-        onward.append(f"column += {tile.columns}; left -= {tile.columns};")
+        onward.append(f"column += {tile.columns};")
+        onward += [] if family.full else [f"left -= {tile.columns};"]
     else:
         onward.append(f"acc += {panels * tile.columns};")
     onward += [f"start += {panels * tile.columns};"] if family.start else []
@@ -269,6 +273,8 @@ def _finish(family: TileFamily, rows: int) -> list[str]:
         f"{family.finish}(&own, batch, row + {r}, column, {columns}, sums[{r}]);"
         for r in range(rows)
     ]
+    if family.full:
+        return ["{", *_deeper([array, *fill, *whole]), "}"]
     rest = [
         f"for (int64_t r = 0; r < {rows}; r++)",
         f"    {family.finish}(&own, batch, row + r, column, left, sums[r]);",
