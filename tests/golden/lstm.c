@@ -174,7 +174,7 @@ static void part4(void *arg, int64_t begin, int64_t end) {
             float v10 = 0.0f;
             float v11 = 0.0f;
             { SX_REASSOCIATE
-            SX_INTERLEAVED
+            SX_VECTOR
             for (int64_t i18 = 0; i18 < 4; i18++) {
                 const float t41 = in5[4 * i17 + i18];
                 const float t42 = in5[4 * i17 + i18 + 16];
@@ -287,7 +287,7 @@ static void part5(void *arg, int64_t begin, int64_t end) {
             float v26 = 0.0f;
             float v27 = 0.0f;
             { SX_REASSOCIATE
-            SX_INTERLEAVED
+            SX_VECTOR
             for (int64_t i24 = 0; i24 < 4; i24++) {
                 const float t83 = in5[4 * i23 + i24];
                 const float t84 = in5[4 * i23 + i24 + 16];
@@ -431,7 +431,7 @@ static void part5(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_6114d57afb774fb34072(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_cf91b63ac454eb881aa2(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];

@@ -49,6 +49,7 @@ __all__ = ["HEADERS", "KernelPrinter", "is_short", "render_epilogue", "render_ke
 
 _PLAIN = {"add", "sub", "mul", "min", "max"}
 _CONSTANTS = 2  # a scale and a bias
+_FEW_SUMS = 4  # of a loop, which is interleaved four times
 
 HEADERS = '#include "abi.h"\n#include "index.h"\n#include "scalar.h"\n'
 SHORT = 64  # iterations of a loop whose arrays may be held in registers
@@ -205,15 +206,16 @@ class KernelPrinter:
         if loop.kind == "parallel" and not self._parallel:
             self._parallel_loop(loop)
             return
-        reassociates = loop.kind == "vector" and _accumulates(loop)
+        sums = _accumulated(loop) if loop.kind == "vector" else set()
+        reassociates = bool(sums)
         if reassociates:
             self._line("{ SX_REASSOCIATE")
         if loop.kind == "vector" and not reassociates and self._rounds_to_bytes(loop):
             self._loop_of_bytes(loop, "0", self._s(loop.extent))
             return
         if loop.kind == "vector":
-            # Sums of one vector would wait for each other.
-            apart = "SX_INTERLEAVED" if reassociates else "SX_VECTOR"
+            # Sums of one vector would wait for each other; many of them would not fit the registers several times.
+            apart = "SX_INTERLEAVED" if 0 < len(sums) <= _FEW_SUMS else "SX_VECTOR"
             self._line("SX_REGISTERS" if self._stays_in_registers(loop) else apart)
         elif loop.kind == "unroll":
             self._line("SX_UNROLL")
@@ -354,10 +356,10 @@ class KernelPrinter:
         self._depth -= 1
 
 
-def _accumulates(loop: For) -> bool:
-    """Whether iterations hand a value on: some Local that was there before the loop is set in it."""
+def _accumulated(loop: For) -> set[str]:
+    """What iterations hand on: Locals that were there before the loop and are set in it."""
     inside = {one.name for one in statements(loop.body) if isinstance(one, Local)}
-    return any(isinstance(one, Set) and one.name not in inside for one in statements(loop.body))
+    return {one.name for one in statements(loop.body) if isinstance(one, Set)} - inside
 
 
 def _own_names(statement: Statement) -> set[str]:

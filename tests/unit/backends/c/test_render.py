@@ -13,8 +13,23 @@ import onnx
 import pytest
 from tests.golden.models import TEXTS, proto, units
 
+from sardonyx.backends.c.render import render_kernel
 from sardonyx.backends.c.toolchain import SUPPORT, find_toolchain
+from sardonyx.loops.nodes import (
+    Buffer,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Set,
+    Statement,
+    Store,
+    Var,
+    apply,
+    const,
+)
 from sardonyx.options import Environment
+from sardonyx.sizes import symbol
 
 ROOT = Path(__file__).parents[4]
 PRINT_ALL = """
@@ -130,3 +145,18 @@ def compile_all(argv: list[str], folder: Path) -> None:
         )
         assert (done.returncode, done.stderr) == (0, ""), path.name
     assert len(files) > len(TEXTS)
+
+
+@pytest.mark.parametrize(("sums", "kind"), [(1, "SX_INTERLEAVED"), (4, "SX_INTERLEAVED"), (16, "SX_VECTOR")])  # fmt: skip
+def test_loops_of_many_sums_are_not_interleaved(sums: int, kind: str) -> None:
+    """Four times sixteen sums would not fit the registers; recurrent networks add up as many at once."""
+    names = [f"v{number}" for number in range(sums)]
+    add: list[Statement] = [
+        Set(name, apply("add", Var(name, "f32"), Load("x", symbol("i"), "f32"))) for name in names
+    ]
+    body: list[Statement] = [Local(name, const(0.0, "f32")) for name in names]
+    body.append(For("i", 64, tuple(add), "vector"))
+    body += [Store("y", number, Var(name, "f32")) for number, name in enumerate(names)]
+    buffers = (Buffer("x", "f32", "in"), Buffer("y", "f32", "out"))
+    text = render_kernel(Kernel(buffers, (), tuple(body), ()), "k")
+    assert re.findall(r"SX_(?:INTERLEAVED|VECTOR)", text) == [kind]
