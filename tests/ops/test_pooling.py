@@ -161,7 +161,8 @@ def test_neighbours_are_fused() -> None:
     plan = plan_of(model)
     assert len(plan.steps) == 1
     (got,), (want,) = run_compiled(model, plan, feeds), run_reference(model, feeds)
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    # The sigmoid of -50 has 50 times the relative error of its argument.
+    np.testing.assert_allclose(got, want, rtol=5e-5)
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
