@@ -1,7 +1,7 @@
 """Which kernels through AMX tiles may compute a contraction, and whether a rule expects that to pay.
 
-Bytes are multiplied as they are, exactly. A number of float32 is split into parts of bfloat16, and products of parts are added up: six are as good as float32, three lose
-about 1e-6, one is bfloat16. Splitting A costs about as much as some tens of columns; weights are split beforehand.
+Bytes are multiplied as they are, exactly. A number of float32 is split into parts of bfloat16, and products of parts are
+added up: six are as good as float32, three lose about 1e-6, one is bfloat16. Splitting A costs about as much as some tens of columns; weights are split beforehand.
 """
 
 from __future__ import annotations

@@ -185,8 +185,13 @@ def convolved(x: Array, w: Array, window: Window, groups: int, zero: int) -> Arr
     return out
 
 
-@WAYS
-@pytest.mark.parametrize("in_registers", [False, True])
+@pytest.mark.parametrize(
+    ("isa", "split", "in_registers"),
+    [
+        *(pytest.param(*way.values, False, id=way.id, marks=way.marks) for way in WAYS.args[1]),
+        pytest.param(NEON, False, True, id="neon, in registers"),
+    ],
+)
 @pytest.mark.parametrize(
     ("channels", "filters", "groups", "kernel", "stride", "dilation", "pad"),
     [
@@ -216,8 +221,6 @@ def test_convolutions(
     zero: int,
     tmp_path: Path,
 ) -> None:
-    if in_registers and isa is not NEON:
-        pytest.skip("sums wait in memory")
     tile, flipped = tile_of(isa, "i32"), (dtype is np.uint8) != split
     size = 9
     out = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
