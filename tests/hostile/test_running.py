@@ -217,31 +217,39 @@ def test_a_sparse_initializer_runs() -> None:
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], X + np.array([0, 5, 0, 7]))
 
 
-def test_a_data_file_that_changes_between_runs(tmp_path: Path) -> None:
-    with (tmp_path / "w.bin").open("wb") as file:
-        file.truncate(1 << 21)
-    stored = tensor(dims=(1 << 19,), data_location=TensorProto.EXTERNAL)
-    stored.external_data.add(key="location", value="w.bin")
-    path = tmp_path / "m.onnx"
-    proto = model(
-        [node("ReduceSum", ["w"], ["s"], keepdims=0), node("Add", ["x", "s"], ["y"])],
-        initializer=[stored],
-    )
+def look_up_in_a_file(folder: Path, elements: int) -> tuple[Path, Path]:
+    """A model that takes elements of a file of zeros, and that file."""
+    weights, path = folder / "w.bin", folder / "m.onnx"
+    with weights.open("wb") as file:
+        file.truncate(4 * elements)
+    stored = tensor(dims=(elements,), data_location=TensorProto.EXTERNAL)
+    stored.external_data.add(key="location", value=weights.name)
+    gather = node("Gather", ["w", "x"], ["y"])
+    proto = model([gather], inputs=[value("x", dtype=INT64)], initializer=[stored])
     path.write_bytes(proto.SerializeToString())
-    outcome = run_bounded(
-        """
+    return path, weights
+
+
+CUT_BETWEEN_RUNS = """
 import numpy as np
 session = sx.Session(arguments[0])
-x = np.ones(4, np.float32)
+x = np.arange(4) + 1000
 session.run(None, {"x": x})
 os.truncate(arguments[1], 100)
-session.run(None, {"x": x})
-""",
-        path,
-        tmp_path / "w.bin",
-    )
+(found,) = session.run(None, {"x": x})
+np.testing.assert_array_equal(found, np.zeros(4, np.float32))
+"""
+
+
+def test_a_data_file_that_changes_between_runs(tmp_path: Path) -> None:
+    outcome = run_bounded(CUT_BETWEEN_RUNS, *look_up_in_a_file(tmp_path, 1 << 23))
     assert outcome.kind == "ExternalDataError", outcome.text
     assert "has 100 now" in outcome.text
+
+
+def test_a_small_data_file_is_read_once(tmp_path: Path) -> None:
+    outcome = run_bounded(CUT_BETWEEN_RUNS, *look_up_in_a_file(tmp_path, 1 << 19))
+    assert outcome.kind == "", outcome.text
 
 
 def test_refusals_at_load_are_refusals_of_a_session() -> None:
