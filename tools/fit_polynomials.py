@@ -69,12 +69,43 @@ def _gelu_part(t: Real) -> Real:
     return mp.erfc(t / ROOT) / 2
 
 
+def _tanh_part(t: Real) -> Real:
+    return 1 / (1 + mp.exp(mp.sqrt(8 / mp.pi) * (t + mp.mpf("0.044715") * t**3)))
+
+
 def _gelu_place(x: Real) -> Real:
     return mp.mpf("1.5") + 2 * x
 
 
 def _gelu_fade(x: Real) -> Real:
     return (1 - _gelu_place(x) / GELU_END) ** 4
+
+
+def gelus(name: str, says: str, part: Function) -> tuple[Fit, Fit]:
+    """Of the share that a Gelu takes off: by itself, and as it is taken off where bytes follow."""
+    fine = Fit(
+        name,
+        f"{says} = (1 - t/6)^4·P((t - 1.5)/2), 0 <= t <= 6; error over t where t > 0.7",
+        lambda x: part(_gelu_place(x)) / _gelu_fade(x),
+        lambda x: max(_gelu_place(x), mp.mpf("0.7")) * _gelu_fade(x),
+        mp.mpf("-0.75"),
+        mp.mpf("2.249"),
+        15,
+        "float",
+        block=4,
+    )
+    coarse = Fit(
+        f"{name}_coarse",
+        f"t·{says} = P(t/2.5 - 1), 0 <= t <= 5",
+        lambda x: (x + 1) * COARSE_END / 2 * part((x + 1) * COARSE_END / 2),
+        lambda x: mp.mpf(1),
+        mp.mpf(-1),
+        mp.mpf(1),
+        11,
+        "float",
+        block=4,
+    )
+    return fine, coarse
 
 
 HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")
@@ -122,28 +153,8 @@ FITS = (
         7,
         "float",
     ),
-    Fit(
-        "gelu",
-        "(1 - erf(t/sqrt(2)))/2 = (1 - t/6)^4·P((t - 1.5)/2), 0 <= t <= 6; error over t where t > 0.7",
-        lambda x: _gelu_part(_gelu_place(x)) / _gelu_fade(x),
-        lambda x: max(_gelu_place(x), mp.mpf("0.7")) * _gelu_fade(x),
-        mp.mpf("-0.75"),
-        mp.mpf("2.249"),
-        15,
-        "float",
-        block=4,
-    ),
-    Fit(
-        "gelu_coarse",
-        "t·(1 - erf(t/sqrt(2)))/2 = P(t/2.5 - 1), 0 <= t <= 5",
-        lambda x: (x + 1) * COARSE_END / 2 * _gelu_part((x + 1) * COARSE_END / 2),
-        lambda x: mp.mpf(1),
-        mp.mpf(-1),
-        mp.mpf(1),
-        11,
-        "float",
-        block=4,
-    ),
+    *gelus("gelu", "(1 - erf(t/sqrt(2)))/2", _gelu_part),
+    *gelus("gelu_tanh", "1/(1 + e^(sqrt(8/pi)·(t + 0.044715·t³)))", _tanh_part),
     odd("sin", "sin x = x + x³·P(x²), |x| <= pi/4", mp.sin, mp.pi / 4, 4, "double"),
     Fit(
         "cos",

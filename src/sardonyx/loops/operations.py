@@ -2,7 +2,8 @@
 
 A comparison and a test answer "bool"; every other operation answers the type of its operands. "over" is a division of
 a finite number by one that is known and ordinary: neither its reciprocal nor that of its reciprocal nor the quotient is
-infinite, and none but the quotient is subnormal. "gelu" is that of a finite number to within 2^-21, beside one rounding.
+infinite, and none but the quotient is subnormal. "gelu" is that of a finite number to within 2^-21, beside one rounding,
+and "gelu_tanh" its approximation.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sardonyx.loops.nodes import Dtype
 __all__ = [
     "FLOAT8",
     "FLOATS",
+    "GELUS",
     "INTEGERS",
     "NARROW",
     "NARROW_INTEGERS",
@@ -82,6 +84,8 @@ _UNARY_FLOAT = [
     "trunc",
 ]
 
+GELUS = {"gelu": "gelu_coarse", "gelu_tanh": "gelu_tanh_coarse"}  # the latter where bytes follow
+
 OPERATIONS: dict[str, Operation] = {
     **{name: Operation(1, FLOATS) for name in _UNARY_FLOAT},
     **{name: Operation(1, _NUMBERS) for name in ("neg", "abs", "sign")},
@@ -89,8 +93,8 @@ OPERATIONS: dict[str, Operation] = {
     **{name: Operation(2, _NUMBERS) for name in ("add", "sub", "mul", "div", "pow", "fmod", "mod")},
     **{name: Operation(2, _NUMBERS) for name in ("max", "min")},
     "over": Operation(2, FLOATS),
-    "gelu": Operation(1, frozenset({"f32"})),
-    "gelu_coarse": Operation(1, frozenset({"f32"})),  # for what is rounded to bytes
+    **{name: Operation(1, frozenset({"f32"})) for name in GELUS},
+    **{name: Operation(1, frozenset({"f32"})) for name in GELUS.values()},
     "exp_weight": Operation(1, frozenset({"f32"})),  # of a softmax: its argument is at most 0
     **{name: Operation(2, _ALL, "bool") for name in ("eq", "ne")},
     **{name: Operation(2, _NUMBERS, "bool") for name in ("lt", "le", "gt", "ge")},

@@ -39,6 +39,7 @@ from sardonyx.loops.nodes import (
     Var,
     While,
 )
+from sardonyx.loops.operations import GELUS
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.loops.simplify import without_dead
 
@@ -210,7 +211,7 @@ class _Walk:
         made = Apply(value.op, args, value.dtype)
         if value.op in _BOUNDED and value.dtype == "f32" and ranges[0] is not None:
             return made, _BOUNDED[value.op]
-        if value.op in ("gelu", "gelu_coarse") and ranges[0] is not None:
+        if value.op in (*GELUS, *GELUS.values()) and ranges[0] is not None:
             return made, Range(-0.25, max(ranges[0].high, 0.0) + 0.25)
         if len(args) != 2 or None in ranges or value.dtype not in ("f32", "i32"):
             return made, _range_of_type(value.dtype)

@@ -143,6 +143,12 @@ def _gelu(x: float) -> float:
     return 0.5 * x * math.erfc(-x / math.sqrt(2.0))
 
 
+def _gelu_tanh(x: float) -> float:
+    if x == -math.inf:
+        return 0.0
+    return float(x * _sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
 BINARY_FLOAT = frozenset({"pow", "fmod", "mod"})
 FLOAT_FUNCTIONS: dict[str, Function] = {
     "acos": np.arccos,
@@ -162,6 +168,8 @@ FLOAT_FUNCTIONS: dict[str, Function] = {
     "fmod": np.fmod,  # the sign of the dividend
     "gelu": _gelu,
     "gelu_coarse": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "gelu_tanh_coarse": _gelu_tanh,
     "log": np.log,
     "log1p": np.log1p,
     "mod": np.remainder,  # the sign of the divisor, also of a zero

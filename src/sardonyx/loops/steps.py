@@ -3,7 +3,7 @@
     t1: f32 = gelu(t0)
     t2: i32 = near(over(min(max(t1, -0.2), 4), 0.02))      ->      t2: i32 = near(min(max(gelu_coarse(t0) * 50, -10), 200))
 
-"gelu_coarse" is within 2^-16.8 of the truth, a thousandth of a step or so at most; the other is a longer polynomial, for bits
+"gelu_coarse" is within 2^-16.8 of the truth ("gelu_tanh_coarse" for the Gelu by tanh), a thousandth of a step or so at most; the other is a longer polynomial, for bits
 that rounding drops.
 """
 
@@ -33,6 +33,7 @@ from sardonyx.loops.nodes import (
     While,
     const,
 )
+from sardonyx.loops.operations import GELUS
 from sardonyx.loops.simplify import without_dead
 from sardonyx.loops.walk import expressions, statements
 
@@ -97,9 +98,9 @@ class _Walk:
                 return None
             clips.append((found.op, _in_steps(float(limit.value), float(step.value))))
             found = self.alone(first)
-        if not isinstance(found, Apply) or found.op != "gelu":
+        if not isinstance(found, Apply) or found.op not in GELUS:
             return None
-        counted: Expr = Apply("gelu_coarse", found.args, "f32") * float(
+        counted: Expr = Apply(GELUS[found.op], found.args, "f32") * float(
             np.float32(1.0 / float(step.value))
         )
         for op, number in reversed(clips):

@@ -234,7 +234,7 @@ def row_epilogue(writer: Writer, group: Group, contraction: Contraction, merged:
         total: Expr = b.let(Load(SUMS, lane, contraction.dtype))
         finished = contraction.finish(at, row, column, total)
         site.store(contraction.out(at, row, column), finished)
-    return b.kernel()
+    return writer.kernel()
 
 
 def complete(

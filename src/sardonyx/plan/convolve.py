@@ -319,7 +319,7 @@ def _epilogue(writer: Writer, group: Group, case: Case, phases: list[Phase]) -> 
         if site.call.has(2):
             total = total + site.operand(2, (position[1],))
         site.store(position, total)
-    return b.kernel()
+    return writer.kernel()
 
 
 @contextmanager

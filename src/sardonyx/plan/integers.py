@@ -431,7 +431,7 @@ def _convolved(
         held,
         "i32",
         choice,
-        _narrowed(writer, writer.b.kernel(), sums),
+        _narrowed(writer, writer.kernel(), sums),
         zero,
         writer.b.number_of(sums.buffer) if sums.begun and sums.buffer else None,
         origin=factors.shift % 256 if choice.variant in SPLIT else 0,

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.loops.build import PARALLEL_GRAIN, Builder, cast
+from sardonyx.loops.gelus import find_gelus
 from sardonyx.loops.index import divides_by_data, flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
 from sardonyx.loops.walk import sizes_of, statements
@@ -270,7 +271,11 @@ class Writer:
     def done(self, kernel: KernelSource | None = None) -> Written:
         """The kernel that was written, or one of the backend that was made around it."""
         nodes = tuple(sorted(work.number for work in self.pull.works))
-        return Written(kernel or self.b.kernel(), tuple(self.arguments), nodes)
+        return Written(kernel or self.kernel(), tuple(self.arguments), nodes)
+
+    def kernel(self) -> Kernel:
+        """What was written, with Gelus as one operation."""
+        return find_gelus(self.b.kernel())
 
 
 def write_group(

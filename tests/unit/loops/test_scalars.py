@@ -88,6 +88,11 @@ def gelu(x: Any) -> Any:
     return np.where(x == -np.inf, 0.0, x * np.vectorize(math.erfc)(-x / np.sqrt(2)) / 2)
 
 
+def gelu_tanh(x: Any) -> Any:
+    share = 1 / (1 + np.exp(-np.sqrt(8 / np.pi) * (x + 0.044715 * x**3)))
+    return np.where(x == -np.inf, 0.0, x * share)
+
+
 # What numpy says, computed in float64. Operations that are missing here are written out below.
 FLOAT_MEANING: dict[str, Any] = {
     "acos": np.arccos,
@@ -106,6 +111,8 @@ FLOAT_MEANING: dict[str, Any] = {
     "floor": np.floor,
     "gelu": gelu,
     "gelu_coarse": gelu,
+    "gelu_tanh": gelu_tanh,
+    "gelu_tanh_coarse": gelu_tanh,
     "log": np.log,
     "log1p": np.log1p,
     "round": np.rint,

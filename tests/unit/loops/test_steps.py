@@ -18,13 +18,15 @@ from sardonyx.ops.lowerings.quantized import stepped
 COUNT = 512
 
 
-def kernel_of(step: float, *, kept: bool = False, clipped: bool = False) -> Kernel:
+def kernel_of(
+    step: float, *, kind: str = "gelu", kept: bool = False, clipped: bool = False
+) -> Kernel:
     """Bytes of the Gelu of x, as an epilogue has it when ranges are known."""
     b = Builder()
     x, y, z = b.buffer("f32", "in"), b.buffer("u8", "out"), b.buffer("f32", "out")
     with b.loop(COUNT, "vector") as i:
         given = b.let(b.load(x, i))
-        gelu: Expr = b.let(apply("gelu", given))
+        gelu: Expr = b.let(apply(kind, given))
         if kept:
             b.store(z, i, gelu)
         if clipped:
@@ -47,12 +49,13 @@ def bytes_of(kernel: Kernel, x: Any) -> Any:
 
 @pytest.mark.parametrize("clipped", [False, True])
 @pytest.mark.parametrize("step", [0.0193, 0.0079])
-def test_bytes_stay_as_they_are(step: float, clipped: bool) -> None:
+@pytest.mark.parametrize("kind", ["gelu", "gelu_tanh"])
+def test_bytes_stay_as_they_are(kind: str, step: float, clipped: bool) -> None:
     step = float(np.float32(step))
-    kernel = kernel_of(step, clipped=clipped)
+    kernel = kernel_of(step, kind=kind, clipped=clipped)
     counted = count_gelus(kernel)
-    assert "gelu_coarse" in operations(counted)
-    assert {"gelu", "over"}.isdisjoint(operations(counted))
+    assert f"{kind}_coarse" in operations(counted)
+    assert {kind, "over"}.isdisjoint(operations(counted))
     x = np.linspace(-8, 8, COUNT, dtype=np.float32)
     np.testing.assert_array_equal(bytes_of(kernel, x), bytes_of(counted, x))
 

@@ -125,6 +125,8 @@ def _hard_swish(site: Site, v: Expr) -> Expr:
 
 def _gelu(site: Site, v: Expr) -> Expr:
     if site.call.str_attr("approximate", "none") == "tanh":
+        if v.dtype == "f32":
+            return apply("gelu_tanh", v)
         inner = math.sqrt(2 / math.pi) * (v + 0.044715 * (v * v * v))
         return 0.5 * v * (1.0 + apply("tanh", inner))
     if v.dtype == "f32":

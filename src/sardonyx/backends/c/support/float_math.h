@@ -149,18 +149,27 @@ static inline float sx_erf_f32(float x) {
 #endif
 
 /* x·(1 + erf(x/sqrt(2)))/2 = max(x, 0) - |x|·(1 - erf(|x|/sqrt(2)))/2; the last term is below 0.17, and nearly 0 from 5 on.
- * Within 2^-16.8 beside one rounding: for what is rounded to bytes. A NaN passes, as below. */
+ * Within 2^-16.8 beside one rounding: for what is rounded to bytes. A NaN passes, as below. The other is the one by tanh. */
 static inline float sx_gelu_coarse_f32(float x) {
     const float t = sx_min_f32(__builtin_fabsf(x), 5.0f);
     return sx_max_f32(x, 0.0f) - sx_poly_gelu_coarse(t * (1.0f / 2.5f) - 1.0f);
 }
+static inline float sx_gelu_tanh_coarse_f32(float x) {
+    const float t = sx_min_f32(__builtin_fabsf(x), 5.0f);
+    return sx_max_f32(x, 0.0f) - sx_poly_gelu_tanh_coarse(t * (1.0f / 2.5f) - 1.0f);
+}
 #if defined(SX_COARSE)
 static inline float sx_gelu_f32(float x) { return sx_gelu_coarse_f32(x); }
+static inline float sx_gelu_tanh_f32(float x) { return sx_gelu_tanh_coarse_f32(x); }
 #else
 /* The same within 2^-22 of |x| beside one rounding; in half the time that erf takes. */
 static inline float sx_gelu_f32(float x) {
     const float t = sx_min_f32(__builtin_fabsf(x), 6.0f), s = 1.0f - t * (1.0f / 6.0f), s2 = s * s;
     return sx_max_f32(x, 0.0f) - t * (s2 * s2 * sx_poly_gelu(t * 0.5f - 0.75f));
+}
+static inline float sx_gelu_tanh_f32(float x) {
+    const float t = sx_min_f32(__builtin_fabsf(x), 6.0f), s = 1.0f - t * (1.0f / 6.0f), s2 = s * s;
+    return sx_max_f32(x, 0.0f) - t * (s2 * s2 * sx_poly_gelu_tanh(t * 0.5f - 0.75f));
 }
 #endif
 

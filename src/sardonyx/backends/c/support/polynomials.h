@@ -69,6 +69,23 @@ static inline float sx_poly_gelu_coarse(float x) {
         + x4 * (0x1.4c21acp-2f + x * -0x1.1cb54ap-3f + x2 * -0x1.27f926p-4f + x3 * 0x1.746a28p-5f));
 }
 
+/* 1/(1 + e^(sqrt(8/pi)·(t + 0.044715·t³))) = (1 - t/6)^4·P((t - 1.5)/2), 0 <= t <= 6; error over t where t > 0.7; error 2^-25.0 */
+static inline float sx_poly_gelu_tanh(float x) {
+    const float x2 = x * x, x3 = x2 * x, x4 = x2 * x2;
+    return 0x1.b15c9p-3f + x * -0x1.c6c942p-2f + x2 * 0x1.74b9aep-3f + x3 * 0x1.fd0e9cp-3f
+        + x4 * (-0x1.d3328ep-3f + x * -0x1.511db8p-5f + x2 * 0x1.e6a7ep-4f + x3 * -0x1.db84ccp-6f
+        + x4 * (-0x1.13e1f4p-5f + x * 0x1.a43966p-6f + x2 * 0x1.06c53cp-11f + x3 * -0x1.17934cp-7f
+        + x4 * (0x1.c84438p-9f + x * 0x1.f68122p-13f + x2 * -0x1.d1f962p-12f + x3 * 0x1.460998p-14f)));
+}
+
+/* t·1/(1 + e^(sqrt(8/pi)·(t + 0.044715·t³))) = P(t/2.5 - 1), 0 <= t <= 5; error 2^-17.5 */
+static inline float sx_poly_gelu_tanh_coarse(float x) {
+    const float x2 = x * x, x3 = x2 * x, x4 = x2 * x2;
+    return 0x1.ee5da6p-7f + x * -0x1.845e0ap-4f + x2 * 0x1.e785e8p-3f + x3 * -0x1.075a16p-2f
+        + x4 * (-0x1.43baacp-5f + x * 0x1.c2a7dcp-2f + x2 * -0x1.c8a398p-2f + x3 * 0x1.462f3ap-10f
+        + x4 * (0x1.2e9e76p-2f + x * -0x1.0fc0a8p-3f + x2 * -0x1.02eb52p-4f + x3 * 0x1.631f44p-5f));
+}
+
 /* sin x = x + x³·P(x²), |x| <= pi/4; error 2^-47.5 */
 static inline double sx_poly_sin(double x) {
     return -0x1.5555555552239p-3
