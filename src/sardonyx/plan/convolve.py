@@ -31,6 +31,7 @@ from sardonyx.plan.choice import (
     with_few_columns,
 )
 from sardonyx.plan.contract import complete
+from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
 from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, with_halves
 from sardonyx.plan.layout import channels_last
@@ -314,12 +315,19 @@ def _epilogue(writer: Writer, group: Group, case: Case, phases: list[Phase]) -> 
     """Bias and whatever follows, for `COUNT` filters of one pixel."""
     b, site, graph = writer.b, writer.site(group), writer.graph
     out = graph.shape(group.root.node.outputs[0])
+    biased = site.call.has(2) and not _is_nothing(graph, group.root.node.inputs[2])
     with pixel_loop(writer, out, phases) as (position, lane):
         total: Expr = b.let(Load(SUMS, lane, case.summed))
-        if site.call.has(2):
+        if biased:
             total = total + site.operand(2, (position[1],))
         site.store(position, total)
     return writer.kernel()
+
+
+def _is_nothing(graph: Graph, bias: ir.Value | None) -> bool:
+    """Whether a bias is zeros: torch writes those where a layer has none."""
+    known = None if bias is None else graph.constants.get(bias)
+    return known is not None and not known.any()
 
 
 @contextmanager

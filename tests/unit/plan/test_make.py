@@ -7,10 +7,12 @@ from tests.golden.models import proto
 
 from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.kernels.isa import NEON
+from sardonyx.loops.nodes import Apply
+from sardonyx.loops.walk import expressions, statements
 from sardonyx.model.load import load
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import Plan, Step
+from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel, Step
 
 # Each graph is one kernel.
 ONE_KERNEL = {
@@ -144,6 +146,35 @@ def test_joins_and_other_names_stay_channels_last() -> None:
     between = [tensor for tensor in plan.tensors if tensor.name in ("a", "b", "i", "j", "k")]
     assert {tensor.order for tensor in between} == {(0, 2, 3, 1)}
     assert len(plan.steps) == 5  # x is turned, and then each of the others is one
+
+
+@pytest.mark.parametrize(("bias", "reads"), [("0, 0, 0, 0", 2), ("0, 0, 1, 0", 3)])
+def test_a_bias_of_zeros_is_not_read(bias: str, reads: int) -> None:
+    plan = plan_of(f"""g (float[n, 16, 9, 9] x) => (float[n, 4, 9, 9] y)
+        <float[4] b = {{{bias}}}, float[4, 16, 1, 1] w> {{ y = Conv (x, w, b) }}""")
+    (kernel,) = (one for one in plan.kernels if isinstance(one, ConvolutionKernel))
+    assert [buffer.role for buffer in kernel.epilogue.buffers].count("in") == reads
+
+
+@pytest.mark.parametrize("form", ["e = Erf (q)", "e = Tanh (q)"])
+def test_a_gelu_that_is_written_out_is_one_operation(form: str) -> None:
+    inside = {
+        "e = Erf (q)": "q = Mul (a, root)",
+        "e = Tanh (q)": "c = Pow (a, three)  k = Mul (c, cubic)  l = Add (a, k)  q = Mul (l, slope)",
+    }
+    plan = plan_of(f"""g (float[n, 64] x) => (float[n, 32] y)
+        <float root = {{0.70710677}}, float one = {{1}}, float half = {{0.5}}, float three = {{3}},
+         float cubic = {{0.044715}}, float slope = {{0.7978846}}, float[64, 32] w, float[32] b> {{
+        h = MatMul (x, w)  a = Add (h, b)
+        {inside[form]}  {form}  p = Add (e, one)  m = Mul (a, p)  y = Mul (m, half)
+    }}""")
+    (kernel,) = plan.kernels
+    assert isinstance(kernel, ProductKernel)
+    parts = [part for one in statements(kernel.epilogue.body) for part in expressions(one)]
+    found = {part.op for part in parts if isinstance(part, Apply)}
+    assert found & {"erf", "tanh", "gelu", "gelu_tanh"} == {
+        "gelu" if "Erf" in form else "gelu_tanh"
+    }
 
 
 def test_a_node_without_native_code_says_why() -> None:
