@@ -1,4 +1,4 @@
-"""What must hold of index arithmetic and of every kernel: simplified or renamed, it means the same."""
+"""What must hold of index arithmetic and of every kernel: without what is dead or renamed, it means the same."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sardonyx.loops.build import Builder, cast, where
+from sardonyx.loops.dead import without_dead
 from sardonyx.loops.index import (
     divide,
     divides_by_data,
     flatten,
-    provably_at_least,
     provably_below,
     recombine,
     remainder,
@@ -25,7 +25,6 @@ from sardonyx.loops.index import (
 )
 from sardonyx.loops.interpret import interpret
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Var, apply, const
-from sardonyx.loops.simplify import simplify
 from sardonyx.loops.text import spell_size, text
 from sardonyx.loops.verify import verify
 from sardonyx.sizes import Size, evaluate, max_of, min_of, product, symbol
@@ -121,12 +120,6 @@ def test_division_with_ranges_is_division(given_size: Ranged) -> None:
 @given(ranged())
 def test_what_is_proved_is_so(given_size: Ranged) -> None:
     size, limit = given_size.size, given_size.by
-    if provably_at_least(limit, size, given_size.ranges):
-        for values in given_size.bindings:
-            assert evaluate(size, values) <= evaluate(limit, values)
-    if provably_at_least(size, limit, given_size.ranges):
-        for values in given_size.bindings:
-            assert evaluate(size, values) >= evaluate(limit, values)
     if provably_below(size, limit, given_size.ranges):
         for values in given_size.bindings:
             assert 0 <= evaluate(size, values) < evaluate(limit, values)
@@ -315,13 +308,13 @@ seeds = st.integers(0, 1 << 32)
 
 @settings(max_examples=400)
 @given(seeds)
-def test_a_simplified_kernel_computes_the_same_bits(seed: int) -> None:
+def test_a_kernel_without_dead_statements_computes_the_same_bits(seed: int) -> None:
     kernel = Author(seed).kernel()
-    simple = simplify(kernel)
-    verify(simple)
-    assert simplify(simple) == simple
+    alive = replace(kernel, body=without_dead(kernel.body, set()))
+    verify(alive)
+    assert without_dead(alive.body, set()) == alive.body
     for n in (0, 1, 4):
-        assert run(simple, n) == run(kernel, n), text(kernel)
+        assert run(alive, n) == run(kernel, n), text(kernel)
 
 
 @settings(max_examples=200)
@@ -329,4 +322,3 @@ def test_a_simplified_kernel_computes_the_same_bits(seed: int) -> None:
 def test_text_does_not_depend_on_the_builders_names(seed: int, first_name: int) -> None:
     kernel, renamed = Author(seed).kernel(), Author(seed, first_name).kernel()
     assert text(renamed) == text(kernel)
-    assert text(simplify(renamed)) == text(simplify(kernel))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from sardonyx.loops.dead import without_dead
 from sardonyx.loops.nodes import (
     Apply,
     Expr,
@@ -28,7 +29,6 @@ from sardonyx.loops.nodes import (
     Var,
     While,
 )
-from sardonyx.loops.simplify import without_dead
 from sardonyx.loops.walk import expressions, statements
 
 __all__ = ["fuse_products"]

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from sardonyx.loops.dead import without_dead
 from sardonyx.loops.nodes import (
     Apply,
     Const,
@@ -32,7 +33,6 @@ from sardonyx.loops.nodes import (
     While,
     const,
 )
-from sardonyx.loops.simplify import without_dead
 from sardonyx.loops.walk import expressions, statements
 
 __all__ = ["find_gelus"]

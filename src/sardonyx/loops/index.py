@@ -17,7 +17,6 @@ __all__ = [
     "divide",
     "divides_by_data",
     "flatten",
-    "provably_at_least",
     "provably_below",
     "recombine",
     "remainder",
@@ -77,12 +76,6 @@ def provably_below(size: Size, limit: Size, ranges: Ranges) -> bool:
     """Whether 0 <= size < limit for every value of the variables."""
     low, high = _extremes(size, ranges)
     return low is not None and high is not None and at_least(low, 0) and at_least(limit, high + 1)
-
-
-def provably_at_least(a: Size, b: Size, ranges: Ranges) -> bool:
-    """Whether a >= b for every value of the variables."""
-    low, _ = _extremes(a - b, ranges)
-    return at_least(a, b) or (low is not None and at_least(low, 0))
 
 
 def _split(a: Size, b: Size) -> tuple[Size, Size]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.loops.dead import without_dead
 from sardonyx.loops.nodes import (
     Apply,
     Cast,
@@ -41,7 +42,6 @@ from sardonyx.loops.nodes import (
 )
 from sardonyx.loops.operations import GELUS
 from sardonyx.loops.scalars import NUMPY_TYPES
-from sardonyx.loops.simplify import without_dead
 
 __all__ = ["SMALL", "Range", "apply_ranges", "range_of"]
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sardonyx.loops.dead import without_dead
 from sardonyx.loops.nodes import (
     Apply,
     Cast,
@@ -34,7 +35,6 @@ from sardonyx.loops.nodes import (
     const,
 )
 from sardonyx.loops.operations import GELUS
-from sardonyx.loops.simplify import without_dead
 from sardonyx.loops.walk import expressions, statements
 
 __all__ = ["count_gelus"]

@@ -8,7 +8,6 @@ from sardonyx.loops.index import (
     divide,
     divides_by_data,
     flatten,
-    provably_at_least,
     provably_below,
     recombine,
     remainder,
@@ -86,15 +85,6 @@ def test_division_by_a_symbolic_stride() -> None:
 )
 def test_bounds(size: Size, limit: Size, expected: bool) -> None:
     assert provably_below(size, limit, RANGES) is expected
-
-
-def test_comparisons() -> None:
-    assert provably_at_least(N, AT + 1, RANGES)
-    assert provably_at_least(N - 1 - AT, 0, RANGES)
-    assert provably_at_least(AT, AT - 3, RANGES)
-    assert provably_at_least(2 * N, AT + N, RANGES)
-    assert not provably_at_least(AT, 1, RANGES)
-    assert not provably_at_least(symbol("#%s"), 0, RANGES)
 
 
 def test_recombination() -> None:
