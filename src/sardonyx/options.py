@@ -60,7 +60,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     """
     source = os.environ if variables is None else variables
     given = {name: text for name in (*VARIABLES, *_FOLDERS) if (text := source.get(name))}
-    compiler = _words(given.get("SARDONYX_CC", ""))
+    compiler = _words(given["SARDONYX_CC"]) if "SARDONYX_CC" in given else ()
     return Environment(
         cache_dir=_cache_dir(given),
         cache_limit=_bytes("SARDONYX_CACHE_LIMIT", given),

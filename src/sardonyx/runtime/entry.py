@@ -17,6 +17,7 @@ from sardonyx.runtime.private_folder import make_below
 __all__ = ["DIGEST", "drop", "is_sound", "move_into", "seal"]
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
+_SAME = 3_600_000_000_000  # nanoseconds, an hour: uses that are no further apart are not told apart
 _ATTEMPTS = 3  # another process may clear the cache meanwhile
 
 
@@ -52,8 +53,10 @@ def _is_whole(opened: int, status: os.stat_result, name: str, by_date: bool) -> 
     date = _date_of(name)
     if not (by_date and status.st_mtime_ns == date) and _hash(opened) != name:
         return False
-    with suppress(OSError):  # a read-only disk
-        os.utime(opened, ns=(time.time_ns(), date))  # the last use, and the date of this content
+    now = time.time_ns()
+    if status.st_mtime_ns != date or not 0 <= now - status.st_atime_ns < _SAME:
+        with suppress(OSError):  # a read-only disk
+            os.utime(opened, ns=(now, date))  # the last use, and the date of this content
     return True
 
 

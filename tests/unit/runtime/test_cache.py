@@ -205,6 +205,18 @@ def test_what_is_used_stays_young(cache: Cache) -> None:
     assert cache.clear(older_than=DAY).count == 0
 
 
+@pytest.mark.parametrize(("ago", "written"), [(600, False), (DAY, True)])
+def test_uses_within_an_hour_are_not_told_apart(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, ago: float, written: bool
+) -> None:
+    path = cache.put("library", KEY, writing(b"code"))
+    os.utime(path, (time.time() - ago, path.stat().st_mtime))
+    calls: list[object] = []
+    monkeypatch.setattr(os, "utime", lambda *args, **kwargs: calls.append(args))
+    assert cache.find("library", KEY) == path
+    assert bool(calls) == written
+
+
 def test_leftovers_of_dead_processes_are_swept(cache: Cache) -> None:
     cache.put("object", "first", writing(b"x"))
     dead, alive, lock = cache.root / "tmp/1-dead", cache.root / "tmp/2-alive", cache.root / "lock/l"
