@@ -46,12 +46,17 @@ def speed_section(content: Result, picture: str) -> str:
         own = next(seconds for name, seconds in row["seconds"].items() if name not in peers)
         cells = [ratio_text(row["ratios"].get(peer)) for peer in peers]
         lines.append(
-            f"| {row['model']} | {statistics.median(own) * 1e3:.3g} | {' | '.join(cells)} |"
+            f"| {row['model']} | {digits(statistics.median(own) * 1e3)} | {' | '.join(cells)} |"
         )
     for group in dict.fromkeys(row["group"] for row in rows):
         means = [mean_of([row for row in rows if row["group"] == group], peer) for peer in peers]
         lines.append(f"| **geometric mean, {group}** | | {' | '.join(means)} |")
     return "\n".join([f"![our time over the peers']({picture})", "", *lines])
+
+
+def digits(number: float) -> str:
+    """Three of them, and all in front of the point."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def peers_of(rows: Sequence[Result]) -> list[str]:
@@ -89,7 +94,7 @@ def tuning_section(content: Result) -> str:
     lines = ["| model | untuned, ms | tuned × |", "|---|--:|--:|"]
     for row in content["results"]:
         plain = statistics.median(row["seconds"]["plain"]) * 1e3
-        lines.append(f"| {row['model']} | {plain:.3g} | {ratio_text(row['ratio'])} |")
+        lines.append(f"| {row['model']} | {digits(plain)} | {ratio_text(row['ratio'])} |")
     return "\n".join(lines)
 
 
@@ -101,7 +106,7 @@ def quantized_section(content: Result) -> str:
     ]
     for row in content["results"]:
         own = statistics.median(row["seconds"]["ours, INT8"]) * 1e3
-        cells = [row["model"], f"{own:.3g}", *(ratio_text(row["ratios"].get(p)) for p in peers)]
+        cells = [row["model"], digits(own), *(ratio_text(row["ratios"].get(p)) for p in peers)]
         lines.append(f"| {' | '.join(cells)} | {row['bytes']:.3f} | {row['cosine']:.4f} |")
     return "\n".join(lines)
 
@@ -203,14 +208,15 @@ def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
     for content in contents:
         machine = content["machine"]
         kind = content["kind"]
+        threads = "1 thread" if machine["threads"] == "1" else f"{machine['threads']} threads"
         title = {
-            "speed": f"Speed, batch 1, {machine['threads']} threads: {content.get('ours', '')}",
+            "speed": f"Speed, batch 1, {threads}: {content.get('ours', '')}",
             "start-up": "Start-up and memory, from the cache of compiled models",
             "accuracy": "Accuracy, against float64"
             + (", trained models" if content.get("real") else ""),
-            "quantized": f"INT8, batch 1, {machine['threads']} threads: the file of {content.get('by', '')}'s quantizer in every engine",
+            "quantized": f"INT8, batch 1, {threads}: the file of {content.get('by', '')}'s quantizer in every engine",
             "tuning": "Tuned and untuned (`Session(tune=True)`)",
-            "real": f"Trained models from packages, {machine['threads']} threads",
+            "real": f"Trained models from packages, {threads}",
         }[kind]
         if kind == "speed":
             name = f"benchmarks-{content['ours'].replace(' ', '-')}-{machine['threads']}.svg"
