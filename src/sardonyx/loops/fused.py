@@ -9,35 +9,19 @@ nearer to the truth.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from sardonyx.loops.dead import without_dead
-from sardonyx.loops.nodes import (
-    Apply,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Local,
-    Set,
-    Statement,
-    Store,
-    Var,
-    While,
-)
-from sardonyx.loops.walk import expressions, statements
+from sardonyx.loops.nodes import Apply, Expr, Kernel, Let, Load, Local, Var
+from sardonyx.loops.walk import Names, expressions, statements, with_values
 
 __all__ = ["fuse_products"]
 
 
 def fuse_products(kernel: Kernel) -> Kernel:
     """The kernel with every float32 product that is used once, in a sum, written there."""
-    every = list(statements(kernel.body))
-    uses = Counter(p.name for one in every for p in expressions(one) if isinstance(p, Var))
+    every, uses = list(statements(kernel.body)), Names(kernel.body).uses
     changing = {one.name for one in every if isinstance(one, Local)}
     products = {
         one.name: one.value
@@ -47,7 +31,8 @@ def fuse_products(kernel: Kernel) -> Kernel:
         and _is_product(one.value)
         and not any(_may_change(part, changing) for part in expressions(one))
     }
-    return replace(kernel, body=without_dead(_block(kernel.body, products), set()))
+    body = with_values(kernel.body, partial(_with_products, products=products))
+    return replace(kernel, body=without_dead(body, set()))
 
 
 def _is_product(value: Expr) -> bool:
@@ -57,20 +42,6 @@ def _is_product(value: Expr) -> bool:
 def _may_change(value: Expr, changing: set[str]) -> bool:
     """Whether it may be another number where the sum is."""
     return isinstance(value, Load) or (isinstance(value, Var) and value.name in changing)
-
-
-def _block(body: Iterable[Statement], products: dict[str, Expr]) -> tuple[Statement, ...]:
-    return tuple(_statement(one, products) for one in body)
-
-
-def _statement(one: Statement, products: dict[str, Expr]) -> Statement:
-    if isinstance(one, (For, While)):
-        return replace(one, body=_block(one.body, products))
-    if isinstance(one, If):
-        return replace(one, then=_block(one.then, products), other=_block(one.other, products))
-    if isinstance(one, (Let, Local, Set, Store)):
-        return replace(one, value=_with_products(one.value, products))
-    return one
 
 
 def _with_products(value: Expr, products: dict[str, Expr]) -> Expr:

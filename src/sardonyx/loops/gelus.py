@@ -11,29 +11,13 @@ is a zero, but NaN for -∞, as -∞ · 0 is where it is written out.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
 from sardonyx.loops.dead import without_dead
-from sardonyx.loops.nodes import (
-    Apply,
-    Const,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Local,
-    Set,
-    Statement,
-    Store,
-    Var,
-    While,
-    const,
-)
-from sardonyx.loops.walk import expressions, statements
+from sardonyx.loops.nodes import Apply, Const, Expr, Kernel, Var, const
+from sardonyx.loops.walk import Names, expressions, statements, with_values
 
 __all__ = ["find_gelus"]
 
@@ -50,10 +34,9 @@ _Polynomial: TypeAlias = "dict[int, float]"
 
 def find_gelus(kernel: Kernel) -> Kernel:
     """The kernel with every Gelu of float32 in one operation."""
-    every = list(statements(kernel.body))
-    if not any(_bends(part) for one in every for part in expressions(one)):
+    if not any(_bends(part) for one in statements(kernel.body) for part in expressions(one)):
         return kernel
-    body = _Finder(every).block(kernel.body)
+    body = with_values(kernel.body, _Finder(kernel.body).expression)
     return kernel if body == kernel.body else replace(kernel, body=without_dead(body, set()))
 
 
@@ -61,22 +44,9 @@ def _bends(value: Expr) -> bool:
     return isinstance(value, Apply) and value.op in _KINDS and value.dtype == "f32"
 
 
-class _Finder:
-    def __init__(self, every: list[Statement]) -> None:
-        self.uses = Counter(p.name for one in every for p in expressions(one) if isinstance(p, Var))
-        self.values = {one.name: one.value for one in every if isinstance(one, Let)}
-
-    def block(self, body: Iterable[Statement]) -> tuple[Statement, ...]:
-        return tuple(self.statement(one) for one in body)
-
-    def statement(self, one: Statement) -> Statement:
-        if isinstance(one, (For, While)):
-            return replace(one, body=self.block(one.body))
-        if isinstance(one, If):
-            return replace(one, then=self.block(one.then), other=self.block(one.other))
-        if isinstance(one, (Let, Local, Set, Store)):
-            return replace(one, value=self.gelu(one.value) or one.value)
-        return one
+class _Finder(Names):
+    def expression(self, value: Expr) -> Expr:
+        return self.gelu(value) or value
 
     def gelu(self, value: Expr) -> Expr | None:
         """The operation that a product stands for; None where it is anything else."""
@@ -139,12 +109,6 @@ class _Finder:
             if isinstance(value, Apply) and _bends(value) and _is(float(second.value), slope):
                 return value, slope
         return None
-
-    def alone(self, value: Expr) -> Expr:
-        """What a name stands for that nobody else reads."""
-        while isinstance(value, Var) and self.uses[value.name] == 1 and value.name in self.values:
-            value = self.values[value.name]
-        return value
 
     def powers(self, value: Expr, x: Expr, depth: int = _DEEP) -> _Polynomial | None:
         """The coefficients of a value by powers of x; None where it is no polynomial of degree 3 at most."""

@@ -9,33 +9,14 @@ that rounding drops.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from sardonyx.loops.dead import without_dead
-from sardonyx.loops.nodes import (
-    Apply,
-    Cast,
-    Const,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Local,
-    Select,
-    Set,
-    Statement,
-    Store,
-    Var,
-    While,
-    const,
-)
+from sardonyx.loops.nodes import Apply, Cast, Const, Expr, Kernel, Select, const
 from sardonyx.loops.operations import GELUS
-from sardonyx.loops.walk import expressions, statements
+from sardonyx.loops.walk import Names, with_values
 
 __all__ = ["count_gelus"]
 
@@ -44,27 +25,11 @@ _SMALLEST = 2.0**-7  # step
 
 def count_gelus(kernel: Kernel) -> Kernel:
     """The kernel with such Gelus counted in steps of what they are rounded to."""
-    return replace(kernel, body=without_dead(_Walk(kernel).block(kernel.body), set()))
+    body = with_values(kernel.body, _Counter(kernel.body).expression)
+    return replace(kernel, body=without_dead(body, set()))
 
 
-class _Walk:
-    def __init__(self, kernel: Kernel) -> None:
-        every = list(statements(kernel.body))
-        self.uses = Counter(p.name for one in every for p in expressions(one) if isinstance(p, Var))
-        self.values = {one.name: one.value for one in every if isinstance(one, Let)}
-
-    def block(self, body: Iterable[Statement]) -> tuple[Statement, ...]:
-        return tuple(self.statement(one) for one in body)
-
-    def statement(self, one: Statement) -> Statement:
-        if isinstance(one, (For, While)):
-            return replace(one, body=self.block(one.body))
-        if isinstance(one, If):
-            return replace(one, then=self.block(one.then), other=self.block(one.other))
-        if isinstance(one, (Let, Local, Set, Store)):
-            return replace(one, value=self.expression(one.value))
-        return one
-
+class _Counter(Names):
     def expression(self, value: Expr) -> Expr:
         if isinstance(value, Cast):
             counted = self.counted(value.value) if value.mode == "near" else None
@@ -74,12 +39,6 @@ class _Walk:
         if isinstance(value, Select):
             parts = (value.condition, value.then, value.other)
             return Select(*(self.expression(part) for part in parts))
-        return value
-
-    def alone(self, value: Expr) -> Expr:
-        """What a name stands for that nobody else reads."""
-        while isinstance(value, Var) and self.uses[value.name] == 1 and value.name in self.values:
-            value = self.values[value.name]
         return value
 
     def counted(self, value: Expr) -> Expr | None:

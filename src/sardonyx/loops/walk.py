@@ -1,8 +1,10 @@
-"""Going over kernels: expressions of a statement, statements of a body, the symbols they need."""
+"""Going over kernels: expressions of a statement, statements of a body, the symbols they need, what names stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from sardonyx.loops.nodes import (
     Apply,
@@ -19,6 +21,7 @@ from sardonyx.loops.nodes import (
     Set,
     Statement,
     Store,
+    Var,
     While,
 )
 from sardonyx.sizes import Size, symbols
@@ -26,11 +29,13 @@ from sardonyx.sizes import Size, symbols
 __all__ = [
     "SIGNED_VARIABLE",
     "VARIABLE",
+    "Names",
     "expressions",
     "is_variable",
     "sizes_of",
     "statements",
     "symbols_of",
+    "with_values",
 ]
 
 VARIABLE = "%"  # loop variables and indices that are at least 0; no symbol of a model begins so
@@ -94,3 +99,39 @@ def symbols_of(body: Iterable[Statement]) -> frozenset[str]:
         for size in sizes_of(statement):
             found |= symbols(size)
     return frozenset(found)
+
+
+def with_values(body: Iterable[Statement], change: Callable[[Expr], Expr]) -> tuple[Statement, ...]:
+    """The statements with other expressions for what they bind and store; conditions stay."""
+
+    def changed(one: Statement) -> Statement:
+        if isinstance(one, (For, While)):
+            return replace(one, body=with_values(one.body, change))
+        if isinstance(one, If):
+            then, other = with_values(one.then, change), with_values(one.other, change)
+            return replace(one, then=then, other=other)
+        if isinstance(one, (Let, Local, Set, Store)):
+            return replace(one, value=change(one.value))
+        return one
+
+    return tuple(changed(one) for one in body)
+
+
+class Names:
+    """What the names of a body stand for.
+
+    Attributes:
+        uses: how often each is read.
+        values: of those that never change.
+    """
+
+    def __init__(self, body: Iterable[Statement]) -> None:
+        every = list(statements(body))
+        self.uses = Counter(p.name for one in every for p in expressions(one) if isinstance(p, Var))
+        self.values = {one.name: one.value for one in every if isinstance(one, Let)}
+
+    def alone(self, value: Expr) -> Expr:
+        """What a name stands for that nobody else reads."""
+        while isinstance(value, Var) and self.uses[value.name] == 1 and value.name in self.values:
+            value = self.values[value.name]
+        return value
