@@ -3,8 +3,8 @@
     t1: f32 = gelu(t0)
     t2: i32 = near(over(min(max(t1, -0.2), 4), 0.02))      ->      t2: i32 = near(min(max(gelu_coarse(t0) * 50, -10), 200))
 
-"gelu_coarse" is within 2^-16.8 of the truth ("gelu_tanh_coarse" for the Gelu by tanh), a thousandth of a step or so at most; the other is a longer polynomial, for bits
-that rounding drops.
+"gelu_coarse", and "gelu_tanh_coarse" for the Gelu by tanh, are within 2^-16.8 of the truth, a thousandth of a step or so at
+most; the others are longer polynomials, for bits that rounding drops.
 """
 
 from __future__ import annotations
