@@ -32,10 +32,9 @@ static const float contract_zeros[32];
 #define SX_CONTRACTION
 static inline int64_t sx_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sx_pieces(int64_t total, int64_t size) { return (total + size - 1) / size; }
-/* Where piece `index` begins when `total` is dealt out evenly over `pieces`. */
-static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) {
-    return index * (total / pieces) + sx_least(index, total % pieces);
-}
+/* Where piece `index` begins when `total` is dealt out evenly over `pieces`, the larger ones among the others: threads take
+ * neighbours. */
+static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) { return index * total / pieces; }
 #endif
 
 typedef float contract_a_v __attribute__((vector_size(16)));
@@ -556,7 +555,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
 static void contract(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {
     (void)scratch, (void)n;
-    struct contract_job job = {env, a, b, n, 1, 1};
+    struct contract_job job = {.env = env, .a = a, .b = b, .n = n};
     const int64_t height = 49, width = 64, batch = (n[0]);
     const int64_t tiles = sx_pieces(height, 5), panels = sx_pieces(width, 16);
     const double work = (double)height * (double)width * (double)batch * (double)(9 * (32));
@@ -576,7 +575,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_6b51db2e583f809c13f8(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_84fa78b877b7dd7e8d86(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

@@ -22,10 +22,9 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
 #define SX_CONTRACTION
 static inline int64_t sx_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sx_pieces(int64_t total, int64_t size) { return (total + size - 1) / size; }
-/* Where piece `index` begins when `total` is dealt out evenly over `pieces`. */
-static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) {
-    return index * (total / pieces) + sx_least(index, total % pieces);
-}
+/* Where piece `index` begins when `total` is dealt out evenly over `pieces`, the larger ones among the others: threads take
+ * neighbours. */
+static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) { return index * total / pieces; }
 #endif
 
 typedef float contract_a_v __attribute__((vector_size(16)));
@@ -1012,7 +1011,7 @@ static void contract(
     (void)scratch, (void)n;
     contract_pack(run, b, scratch, n);
     b = scratch;
-    struct contract_job job = {env, a, b, n, 1, 1};
+    struct contract_job job = {.env = env, .a = a, .b = b, .n = n};
     const int64_t height = (n[1]), width = (n[2]), batch = 1;
     const int64_t tiles = sx_pieces(height, 5), panels = sx_pieces(width, 16);
     const double work = (double)height * (double)width * (double)batch * (double)(1 * ((n[0])));
@@ -1032,7 +1031,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_1e106e1b452050620a67(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_2c3e285cede3949928fc(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);

@@ -25,10 +25,9 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
 #define SX_CONTRACTION
 static inline int64_t sx_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sx_pieces(int64_t total, int64_t size) { return (total + size - 1) / size; }
-/* Where piece `index` begins when `total` is dealt out evenly over `pieces`. */
-static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) {
-    return index * (total / pieces) + sx_least(index, total % pieces);
-}
+/* Where piece `index` begins when `total` is dealt out evenly over `pieces`, the larger ones among the others: threads take
+ * neighbours. */
+static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) { return index * total / pieces; }
 #endif
 
 typedef float contract_a_v __attribute__((vector_size(16)));
@@ -749,7 +748,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_15be7a6845681d3be2e1(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_a934ae13f5356b583ca2(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

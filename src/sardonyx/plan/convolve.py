@@ -149,7 +149,7 @@ def _choice(
     channels, filters = case.channels, case.outputs
     variants = convolution_variants(target, window, channels, case.stored, case.summed)
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
-        pays = winograd_pays(channels, filters, shape[0], counts)
+        pays = winograd_pays(target, channels, filters, shape[0], counts)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
     variants = with_few_columns(target, variants, case.summed, filters // window.groups)
     if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:

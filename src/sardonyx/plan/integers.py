@@ -382,7 +382,7 @@ def _convolved(
         variants = _with_split(variants, "direct split", *each)
     variants = with_byte_tiles(target, variants, product(counts), *each)
     if integer_winograd_is_possible(target, window, channels, filters):
-        pays = winograd_pays(channels, filters, shape[0], counts, of_bytes=True)
+        pays = winograd_pays(target, channels, filters, shape[0], counts, of_bytes=True)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
     choice = choose(target, problem, variants)
     if choice.variant in SPLIT:

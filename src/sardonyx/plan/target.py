@@ -36,6 +36,7 @@ class Target:
         panels: columns of a packed operand's panel, by the type of the sum.
         narrow_panels: the same for products of few rows.
         few_rows: how many rows are few.
+        lanes: float32 numbers of a vector.
         few_channels: convolutions of fewer channels copy what they read, others read it in place.
         alternatives: other cuts of the kernels, by the type of the sum.
         sizes: what symbols are expected to be, where somebody said so.
@@ -53,6 +54,7 @@ class Target:
     panels: tuple[tuple[Dtype, int], ...]
     narrow_panels: tuple[tuple[Dtype, int], ...]
     few_rows: int
+    lanes: int = 4
     few_channels: int = 0
     alternatives: tuple[tuple[Dtype, tuple[Alternative, ...]], ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()

@@ -20,11 +20,11 @@ LEAST = 16  # channels, and filters: the widest vectors have as many lanes
 _LEAST_BYTES = 32  # channels: as many numbers of 16 bits
 _MOST_BYTES = 2048  # of which sums of products, times 4, fit into 32 bits
 
-# In multiplications of the plain kernel, fitted to times on Neoverse N1; reading weights to times on AVX-512, whose
-# multipliers wait longer for what a network left in memory.
+# In multiplications of the plain kernel, fitted to times on Neoverse N1. Reading weights was fitted on AVX-512: it costs
+# the more multiplications the more of them a vector makes meanwhile.
 _POINTS = 18  # for every tile, channel and filter
 _TRANSFORM = 80  # for every tile and channel, and for every tile and filter
-_WEIGHT = 112  # for every channel and filter: reading U
+_WEIGHT = 7  # for every channel, filter and lane of a vector: reading U
 _BYTE_POINTS, _BYTE_WEIGHT = (
     24,
     56,
@@ -61,11 +61,17 @@ def integer_winograd_is_possible(
 
 
 def winograd_pays(
-    channels: int, filters: int, images: Size, output: Sequence[Size], *, of_bytes: bool = False
+    target: Target,
+    channels: int,
+    filters: int,
+    images: Size,
+    output: Sequence[Size],
+    *,
+    of_bytes: bool = False,
 ) -> bool:
     """Whether it should be the faster way.
 
-    What sizes are expected to be is not asked: the model decides alone, so that its answers have the same bits
+    What sizes are expected to be is not asked: the model and the kind of CPU decide, so that answers have the same bits
     wherever nothing was measured.
 
     Args:
@@ -75,6 +81,6 @@ def winograd_pays(
     several = images if isinstance(images, int) else 1
     pixels, tiles = several * height * width, several * (-(-height // 2)) * (-(-width // 2))
     pairs = channels * filters
-    points, weight = (_BYTE_POINTS, _BYTE_WEIGHT) if of_bytes else (_POINTS, _WEIGHT)
+    points, weight = (_BYTE_POINTS, _BYTE_WEIGHT) if of_bytes else (_POINTS, _WEIGHT * target.lanes)
     cost = tiles * (points * pairs + _TRANSFORM * (channels + filters)) + weight * pairs
     return cost < _GAIN * 9 * pixels * pairs

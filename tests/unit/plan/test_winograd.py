@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sardonyx.backends.c.contractions import target_of
-from sardonyx.backends.c.kernels.isa import NEON
+from sardonyx.backends.c.kernels.isa import AVX512, NEON
 from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.winograd import winograd_is_possible, winograd_pays
@@ -48,7 +48,7 @@ def test_strict_rules_it_out() -> None:
     ("channels", "images", "output", "pays"),
     [
         (64, 1, (56, 56), True),
-        (512, 1, (7, 7), False),  # the last layers of a ResNet: U is three times the plain weights
+        (512, 1, (7, 7), True),
         (16, 1, (56, 56), True),
         (16, 1, (7, 7), False),  # the transforms cost as much as the products
         (64, 1, (2, 2), False),  # reading U
@@ -60,4 +60,11 @@ def test_strict_rules_it_out() -> None:
     ],
 )
 def test_the_rule(channels: int, images: Size, output: tuple[Size, Size], pays: bool) -> None:
-    assert winograd_pays(channels, channels, images, output) is pays
+    assert winograd_pays(TARGET, channels, channels, images, output) is pays
+
+
+def test_wider_vectors_wait_longer_for_weights() -> None:
+    # The last layers of a ResNet: U is three times the plain weights.
+    wide = target_of(AVX512)
+    assert not winograd_pays(wide, 512, 512, 1, (7, 7))
+    assert winograd_pays(wide, 512, 512, 1, (14, 14))

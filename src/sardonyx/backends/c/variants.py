@@ -75,6 +75,7 @@ def target_of(isa: Isa) -> Target:
         tuple((dtype, tile_of(isa, dtype).columns) for dtype in _TYPES),
         tuple((dtype, gemv_tile(isa, dtype).columns) for dtype in _TYPES),
         min(gemv_tile(isa, dtype).rows for dtype in _TYPES),
+        isa.lanes,
         NARROW,
         tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
         unsigned_bytes=isa.unsigned_bytes,

@@ -124,7 +124,7 @@ def conv(
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
     (void)scratch, (void)n;
-    struct {name}_job job = {{env, a, b, n, 1, 1}};
+    struct {name}_job job = {{.env = env, .a = a, .b = b, .n = n}};
 {body}}}
 """
 

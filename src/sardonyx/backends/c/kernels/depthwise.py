@@ -31,7 +31,7 @@ from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
 
 _CHANNELS = 512  # of a block: sums of a few pixels stay in the first-level cache
 _UNROLLED = 8  # taps in a row of the kernel that are written out
-_TASK = 1 << 16  # multiplications worth a task of their own
+_TASK = 1 << 14  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly; neighbouring lines read the same input
 
 

@@ -133,7 +133,7 @@ def product(
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
     (void)scratch, (void)n;
-{pack}    struct {name}_job job = {{env, a, b, n, 1, 1}};
+{pack}    struct {name}_job job = {{.env = env, .a = a, .b = b, .n = n}};
 {body}}}
 """
 

@@ -49,6 +49,7 @@ _SUMS = 32768  # elements of C that wait on the stack for the next block of K
 _STRIPS = 32  # in a block of rows
 _TASK = 1 << 19  # multiplications worth a task of their own
 _TASKS = 4  # for every thread
+_EVEN = 8  # strips of every thread of which one more or less matters
 
 
 def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
@@ -109,7 +110,7 @@ struct {name}_job {{
     const struct env *env;
     const void *a, *b;
     const int64_t *n;
-    int64_t row_blocks, column_blocks;
+    int64_t tiles, row_blocks, column_blocks;
 }};
 
 static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
@@ -118,8 +119,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const struct env env = *job->env;
     const int64_t *n = job->n;
     const int64_t height = {nest.height}, width = {nest.width}, depth = {nest.depth};
-    const int64_t tiles = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
-    const int64_t shortest = height / tiles, taller = height % tiles;
+    const int64_t tiles = job->tiles, panels = sx_pieces(width, {COLUMNS});
     const int64_t stride = {nest.segments} * depth * {COLUMNS} + {HEAD};
     const float *rows[{1 if nest.merged else blocks.segments}][{ROWS}];
     __attribute__((aligned(64))) float acc[{sums}], again[{pitch * ROWS}], scales[{ROWS}];
@@ -136,7 +136,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
         const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
         const int64_t column = first_panel * {COLUMNS};
         const int64_t count = sx_least(width, last_panel * {COLUMNS}) - column;
-        const int64_t top = first_tile * shortest + sx_least(first_tile, taller);
+        const int64_t top = sx_border(height, tiles, first_tile);
         const _Float16 *panel = (const _Float16 *)job->b + ({nest.panels_of}) + first_panel * stride;
         (void)b, (void)top;
         for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
@@ -145,8 +145,8 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                 const int64_t kc = sx_least(depth - k0, {blocks.depth});
                 const int32_t last = s0 + segments == {nest.segments} && k0 + kc == depth;
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
-                    const int64_t m = tile * shortest + sx_least(tile, taller);
-                    const int64_t taken = shortest + (tile < taller);
+                    const int64_t m = sx_border(height, tiles, tile);
+                    const int64_t taken = sx_border(height, tiles, tile + 1) - m;
                     float *sums = {place};
 {indented(nest.fill, 20)}                    const int32_t all = sx_half_strip(rows, {run}, taken, {LARGEST}, packed, scales);
                     {tame}
@@ -168,15 +168,20 @@ def _launch(nest: Nest) -> str:
     blocks, name = _blocks(nest), nest.family.name
     return f"""\
 const int64_t height = {nest.height}, width = {nest.width}, batch = {nest.batch};
-const int64_t tiles = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
+const int64_t least = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
 const double work = (double)height * (double)width * (double)batch * (double)({nest.segments} * ({nest.depth}));
 const int64_t threads = run->threads > 1 ? run->threads : 1, most = {_TASKS} * threads;
 const int64_t wanted = work < {_TASK}.0 * (double)most ? (int64_t)(work / {_TASK}.0) : most;
 if (height <= 0 || width <= 0 || batch <= 0)
     return;
+/* As many strips for each thread, where strips of the same heights can be had. */
+const int64_t even = sx_pieces(least, threads) * threads, tiles = even <= height / (height / least) ? even : least;
+job.tiles = tiles;
 /* Rows first: every block of columns packs them again. As many tasks for each thread, as far as that goes. */
 job.row_blocks = sx_pieces(tiles, {blocks.tiles});
 job.column_blocks = sx_pieces(panels, {blocks.panels});
+if (tiles % threads != 0 && tiles < {_EVEN} * threads)
+    job.column_blocks = sx_least(panels, sx_pieces(job.column_blocks, threads) * threads);
 if (job.row_blocks * job.column_blocks * batch < wanted)
     job.row_blocks = sx_least(tiles, sx_pieces(wanted, job.column_blocks * batch));
 if (job.row_blocks * job.column_blocks * batch < wanted)

@@ -50,10 +50,9 @@ SUPPORT = """\
 #define SX_CONTRACTION
 static inline int64_t sx_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sx_pieces(int64_t total, int64_t size) { return (total + size - 1) / size; }
-/* Where piece `index` begins when `total` is dealt out evenly over `pieces`. */
-static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) {
-    return index * (total / pieces) + sx_least(index, total % pieces);
-}
+/* Where piece `index` begins when `total` is dealt out evenly over `pieces`, the larger ones among the others: threads take
+ * neighbours. */
+static inline int64_t sx_border(int64_t total, int64_t pieces, int64_t index) { return index * total / pieces; }
 #endif
 """
 
