@@ -11,7 +11,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from sardonyx.backends.cpuinfo import ROOT, read_cpuinfo
+from sardonyx.backends.cpuinfo import ROOT, read_beginning, read_cpuinfo
 
 __all__ = [
     "ROOT",
@@ -118,12 +118,12 @@ def cpu_quota(root: Path = ROOT) -> float | None:
     quotas: list[float] = []
     unified, own = _groups(root, "cpu")
     for group in unified:
-        words = _read(f"{group}/cpu.max").split()  # "150000 100000", or "max 100000"
+        words = read_beginning(f"{group}/cpu.max").split()  # "150000 100000", or "max 100000"
         if len(words) == 2 and words[0].isdigit():
             quotas.append(int(words[0]) / int(words[1]))
     for group in own:
-        quota = _read(f"{group}/cpu.cfs_quota_us").strip()  # -1 is no quota
-        period = _read(f"{group}/cpu.cfs_period_us").strip() if quota.isdigit() else ""
+        quota = read_beginning(f"{group}/cpu.cfs_quota_us").strip()  # -1 is no quota
+        period = read_beginning(f"{group}/cpu.cfs_period_us").strip() if quota.isdigit() else ""
         if period.isdigit():
             quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
@@ -132,8 +132,8 @@ def cpu_quota(root: Path = ROOT) -> float | None:
 def memory_limit(root: Path = ROOT) -> int | None:
     """Bytes that the control group grants; None without a limit. The tightest of all levels."""
     unified, own = _groups(root, "memory")
-    texts = [_read(f"{group}/memory.max").strip() for group in unified]
-    texts += [_read(f"{group}/memory.limit_in_bytes").strip() for group in own]
+    texts = [read_beginning(f"{group}/memory.max").strip() for group in unified]
+    texts += [read_beginning(f"{group}/memory.limit_in_bytes").strip() for group in own]
     total = machine_memory(root)
     # Version 1 says "no limit" with a number near 2^63.
     limits = (int(text) for text in texts if text.isdigit())
@@ -142,7 +142,7 @@ def memory_limit(root: Path = ROOT) -> int | None:
 
 def machine_memory(root: Path = ROOT) -> int | None:
     """Bytes of memory in the machine."""
-    for line in _read(f"{root}/proc/meminfo").splitlines():
+    for line in read_beginning(f"{root}/proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
             return int(line.split()[1]) * 1024
     try:
@@ -159,7 +159,7 @@ def _groups(root: Path, controller: str) -> tuple[list[str], list[str]]:
     """
     mounted = f"{root}/sys/fs/cgroup"
     unified, own = [mounted], [f"{mounted}/{controller}"]
-    for line in _read(f"{root}/proc/self/cgroup").splitlines():
+    for line in read_beginning(f"{root}/proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         parts = [part for part in path.strip().split("/") if part and part != ".."]
@@ -167,23 +167,10 @@ def _groups(root: Path, controller: str) -> tuple[list[str], list[str]]:
             unified += _below(mounted, parts)
         elif controller in controllers.split(","):
             joint = f"{mounted}/{controllers}"
-            own += _below(joint if Path(joint).is_dir() else own[0], parts)
+            is_joint = joint != own[0] and Path(joint).is_dir()
+            own += _below(joint if is_joint else own[0], parts)
     return unified, own
 
 
 def _below(base: str, parts: list[str]) -> list[str]:
     return ["/".join([base, *parts[: depth + 1]]) for depth in range(len(parts))]
-
-
-def _read(path: str) -> str:
-    """A file's beginning, "" where there is none. Every session asks for twenty such files, most of which are not there."""
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return os.read(opened, 1 << 16).decode(errors="replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(opened)
