@@ -340,6 +340,7 @@ class _Assembly:
     def add(self, value: ir.Value, place: Place) -> int:
         facts = self.graph.facts(value)
         dtype = None if facts.kind != "tensor" or facts.dtype is None else DTYPES.get(facts.dtype)
+        dtype = "f16" if value in self.graph.narrow else dtype
         shape = facts.shape if facts.kind == "tensor" else None
         order = self.orders.get(value, tuple(range(len(shape or ()))))
         self.tensors.append(Tensor(value.name or "", dtype, shape, order, place))

@@ -24,7 +24,7 @@ from sardonyx.plan.choice import (
     with_half_weights,
 )
 from sardonyx.plan.group import Group
-from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, with_halves
+from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, halves_pay, with_halves
 from sardonyx.plan.plan import (
     BATCH,
     COLUMN,
@@ -127,7 +127,8 @@ def _choice(
     if a.dtype == "f32" and _is_packed(writer, b, contraction):
         variants = with_amx(target, variants, rows, inner, columns)
         variants = with_half_weights(target, variants, rows)
-        variants = with_halves(target, variants, "gemm f16", rows, inner, columns)
+        pays = halves_pay(rows, inner, columns)
+        variants = with_halves(target, variants, "gemm f16", pays=pays)
     return choose(target, problem, variants)
 
 

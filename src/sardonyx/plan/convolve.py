@@ -33,7 +33,12 @@ from sardonyx.plan.choice import (
 from sardonyx.plan.contract import complete
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
-from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, with_halves
+from sardonyx.plan.halves import (
+    HALF_ARITHMETIC,
+    HALF_PANEL,
+    halves_pay,
+    with_halves,
+)
 from sardonyx.plan.layout import channels_last
 from sardonyx.plan.plan import (
     BATCH,
@@ -65,6 +70,8 @@ class Case:
         held: the type of the source and the filters in the model.
         stored: the type that the kernel reads. A value is read once for every tap and for many filters, a
             weight once for every few pixels: half floats are widened once, beforehand, instead.
+        from_narrow: whether the source lies there as float16 (see `narrow`), and is multiplied so.
+        to_narrow: whether the result will.
     """
 
     source: ir.Value
@@ -75,6 +82,8 @@ class Case:
     outputs: int
     held: Dtype
     stored: Dtype
+    from_narrow: bool
+    to_narrow: bool
 
     @property
     def summed(self) -> Dtype:
@@ -118,7 +127,7 @@ def write_convolution(writer: Writer, group: Group, target: Target) -> Written |
 def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     """How the filters lie for the kernel of choice."""
     if case.depthwise:
-        return Packing("depthwise")
+        return Packing("depthwise", (), case.widened)
     if choice.variant in AMX_PARTS:
         return Packing("tile-filters", (AMX_PARTS[choice.variant],), case.widened)
     if choice.variant == "winograd f16":
@@ -145,7 +154,9 @@ def _choice(
     shape, counts = writer.graph.shape(case.source), [phase.count for phase in phases]
     problem = convolution_problem(shape, case.outputs, counts, window, case.stored, expected)
     if case.depthwise:
-        return choose(target, problem, ("depthwise",))
+        return choose(target, problem, ("depthwise f16" if case.from_narrow else "depthwise",))
+    if case.from_narrow:
+        return choose(target, problem, ("direct f16",))
     channels, filters = case.channels, case.outputs
     variants = convolution_variants(target, window, channels, case.stored, case.summed)
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
@@ -168,10 +179,11 @@ def _in_halves(
     rows, columns = product(counts), case.outputs // window.groups
     if case.channels // window.groups < target.few_channels and inner < COPIED:
         return variants
-    variants = with_halves(target, variants, "direct f16", rows, inner, columns)
+    pays = halves_pay(rows, inner, columns, narrow=case.to_narrow)
+    variants = with_halves(target, variants, "direct f16", pays=pays)
     if not winograd_is_possible(target, window, case.channels, case.outputs, "f32"):
         return variants
-    return with_halves(target, variants, "winograd f16", rows, inner, columns)
+    return with_halves(target, variants, "winograd f16", pays=pays)
 
 
 def write_transposed(writer: Writer, group: Group, target: Target) -> Written | None:
@@ -256,7 +268,20 @@ def _case(
         isinstance(pixels, int) and pixels <= target.few_rows
     )  # all the time goes into reading weights
     stored = held if depthwise or few else _summed(held)
-    return Case(source, filters, window, pads, channels, outputs, held, stored)
+    from_narrow, to_narrow = (value in graph.narrow for value in (source, group.result))
+    stored = "f16" if from_narrow else stored
+    return Case(
+        source,
+        filters,
+        window,
+        pads,
+        channels,
+        outputs,
+        held,
+        stored,
+        from_narrow,
+        to_narrow,
+    )
 
 
 def _summed(dtype: Dtype) -> Dtype:
@@ -301,7 +326,9 @@ def _written(
 def channels_last_input(writer: Writer, source: ir.Value, dtype: Dtype) -> str:
     shape = writer.graph.shape(source)
     wanted = channels_last(len(shape))
-    if writer.graph.dtype(source) == dtype and _same_bytes(shape, writer.order(source), wanted):
+    if writer.graph.stored_dtype(source) == dtype and _same_bytes(
+        shape, writer.order(source), wanted
+    ):
         return writer.source(source)[0]
     return writer.extra(Reordered(source, wanted, dtype), dtype, "in")
 

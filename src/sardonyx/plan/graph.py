@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -91,6 +92,7 @@ class Graph:
         self.definitions = definitions
         self.flow = flow or Flow()
         self.outputs = frozenset(model.graph.outputs)
+        self.narrow: frozenset[ir.Value] = frozenset()  # stored as float16 (see `narrow`)
 
     @cached_property
     def producer(self) -> dict[ir.Value, Work]:
@@ -165,7 +167,18 @@ class Graph:
         return shape
 
     def dtype(self, value: ir.Value) -> Dtype:
+        """The type that a value has in the model."""
         return loop_dtype(self.facts(value).dtype)
+
+    def stored_dtype(self, value: ir.Value) -> Dtype:
+        """The type of its bytes."""
+        return "f16" if value in self.narrow else self.dtype(value)
+
+    def storing(self, narrow: frozenset[ir.Value]) -> Graph:
+        """The same graph, with other values stored as float16."""
+        graph = copy(self)
+        graph.narrow = narrow
+        return graph
 
 
 def find_constants(model: ir.Model, shapes: Shapes, fold: Fold | None) -> dict[ir.Value, Array]:

@@ -20,14 +20,19 @@ __all__ = [
     "half_attention_elements",
     "half_bytes",
     "halves_attention",
+    "halves_pay",
+    "may_halve",
     "with_halves",
 ]
 
-HALF_ARITHMETIC = ("gemm f16", "direct f16", "winograd f16")
+HALF_ARITHMETIC = ("gemm f16", "direct f16", "winograd f16", "depthwise f16")
 HALF_PANEL, HALF_HEAD = 16, 32  # columns of a panel, and what its scales take: elements of float16
 # With fewer columns, packing rows takes as long as is gained (measured on Neoverse N1: 0.84 of float32's rate with 16, as
 # much with 24, 1.4 times with 144).
 _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 4, 16, 32
+# Of what is stored as float16: convolutions of fewer products are the first of a network, whose errors all others pass on.
+# They made most of MobileNetV2's, for an eighth of their own time.
+_LEAST_NARROW = 32
 
 
 def half_bytes(columns: Size, inner: Size) -> Size:
@@ -35,25 +40,29 @@ def half_bytes(columns: Size, inner: Size) -> Size:
     return ceil_div(columns, HALF_PANEL) * (HALF_PANEL * inner + HALF_HEAD) * 2
 
 
-def with_halves(
-    target: Target, plain: Sequence[str], name: str, rows: Size, inner: Size, columns: Size
-) -> tuple[str, ...]:
+def with_halves(target: Target, plain: Sequence[str], name: str, *, pays: bool) -> tuple[str, ...]:
     """Other kernels, and the one of this name: in front where a rule expects that it pays.
 
     For operands of float32 alone, one of them packed beforehand.
     """
-    if not _may(target):
+    if not may_halve(target):
         return tuple(plain)
-    return (name, *plain) if _pays(rows, inner, columns) else (*plain, name)
+    return (name, *plain) if pays else (*plain, name)
 
 
-def _may(target: Target) -> bool:
+def may_halve(target: Target) -> bool:
+    """Whether products of float32 may be multiplied as float16."""
     return target.precision == "bfloat16" and target.half_arithmetic
 
 
-def _pays(rows: Size, inner: Size, columns: Size) -> bool:
+def halves_pay(rows: Size, inner: Size, columns: Size, *, narrow: bool = False) -> bool:
+    """Whether a product, or a group of a convolution, is expected to be faster so.
+
+    Args:
+        narrow: its result is rounded to float16 besides (see `narrow`).
+    """
     many = rows >= _LEAST_ROWS if isinstance(rows, int) else True
-    deep = isinstance(inner, int) and inner >= _LEAST_DEPTH
+    deep = isinstance(inner, int) and inner >= (_LEAST_NARROW if narrow else _LEAST_DEPTH)
     return many and deep and isinstance(columns, int) and columns >= _LEAST_COLUMNS
 
 
@@ -67,16 +76,16 @@ def find_halves(graph: Graph, target: Target) -> frozenset[Work]:
             return False
         filters_of_all, channels = weights.shape[:2]
         rows = product(graph.shape(work.node.outputs[0])) // filters_of_all
-        return channels > 1 and _pays(rows, weights[0].size, filters_of_all)
+        return channels > 1 and halves_pay(rows, weights[0].size, filters_of_all)
 
     found = (work for work in graph.works if isinstance(work.lowering, Convolution))
-    return frozenset(work for work in found if _may(target) and expected(work))
+    return frozenset(work for work in found if may_halve(target) and expected(work))
 
 
 def halves_attention(target: Target, rows: Size, keys: Size, size: int, width: int) -> bool:
     """Whether an attention's two products are multiplied in float16: where they may be, and packing pays."""
     many = all(not isinstance(n, int) or n >= _LEAST_DEPTH for n in (rows, keys))
-    return _may(target) and many and min(size, width) >= _LEAST_DEPTH
+    return may_halve(target) and many and min(size, width) >= _LEAST_DEPTH
 
 
 def half_attention_elements(keys: Size, size: int, width: int) -> tuple[Size, Size]:

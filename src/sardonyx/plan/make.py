@@ -47,6 +47,7 @@ from sardonyx.plan.group import Group, Grouping, group_nodes
 from sardonyx.plan.halves import find_halves
 from sardonyx.plan.integers import write_integer_convolution, write_integer_product
 from sardonyx.plan.layout import choose_orders
+from sardonyx.plan.narrow import find_narrow
 from sardonyx.plan.plan import Order, Plan, PlannedNode, Texts
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
@@ -115,6 +116,8 @@ def _plan_rounds(
         in_halves = () if target is None else find_halves(graph, target)
         grouping = group_nodes(graph, forced, attentions, in_halves)
         orders = {} if target is None else choose_orders(graph, grouping)
+        if target is not None:
+            graph = graph.storing(find_narrow(graph, grouping, target))
         written = _write(graph, grouping, orders, refused, required, target)
         if (len(refused), len(required)) == before:
             plan, arrays = assemble(graph, written, orders, _nodes(model, graph))

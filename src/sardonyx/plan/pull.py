@@ -118,7 +118,8 @@ class Pull:
             return known
         if self._stored(value):
             buffer, order = self._buffer(value)
-            return self.b.load(buffer, offset_of(position, self.graph.shape(value), order))
+            element = self.b.load(buffer, offset_of(position, self.graph.shape(value), order))
+            return cast(element, self.graph.dtype(value)) if value in self.graph.narrow else element
         work = self.graph.producer[value]
         return self.compute(work, value, position)
 

@@ -110,7 +110,7 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         if kernel.choice.variant in AMX_PARTS:
             return _tiles(kernel.choice.variant, kernel.filters, product(kernel.kernel) * kernel.channels)  # fmt: skip
-        if kernel.choice.variant in HALF_ARITHMETIC:
+        if kernel.choice.variant in HALF_ARITHMETIC and not kernel.depthwise:
             return _half_filters(kernel)
         elements = _filters(kernel, plan.constants[described.place.number])
     if elements is None:

@@ -171,7 +171,7 @@ class Writer:
 
     def _buffer(self, value: ir.Value, role: Role) -> str:
         if value not in self.buffers:
-            self.buffers[value] = self.b.buffer(self.graph.dtype(value), role)
+            self.buffers[value] = self.b.buffer(self.graph.stored_dtype(value), role)
             self.arguments.append(value)
         return self.buffers[value]
 
@@ -212,7 +212,8 @@ class Writer:
         if value in self.stored:
             buffer = self._buffer(value, "out")
             shape = self.graph.shape(value)
-            self.b.store(buffer, offset_of(position, shape, self.order(value)), element)
+            where = offset_of(position, shape, self.order(value))
+            self.b.store(buffer, where, cast(element, self.graph.stored_dtype(value)))
 
     def finish(self, group: Group, output: int, position: Position, element: Expr) -> None:
         """An element of the root's output, and all that was fused after it."""

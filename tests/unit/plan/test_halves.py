@@ -15,7 +15,7 @@ from sardonyx.backends.c.packings import pack_constant
 from sardonyx.backends.c.variants import target_of
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.choice import choose
-from sardonyx.plan.halves import with_halves
+from sardonyx.plan.halves import halves_pay, with_halves
 from sardonyx.plan.make import make_plan
 from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel
 from sardonyx.plan.traffic import accesses
@@ -32,16 +32,19 @@ def test_a_cpu_says_whether_it_multiplies_halves() -> None:
 
 def test_only_bfloat16_allows_it_and_only_a_cpu_that_has_it() -> None:
     plain = ("gemm", "gemv")
-    assert with_halves(HERE, plain, "gemm f16", 128, 768, 768) == ("gemm f16", *plain)
+    assert with_halves(HERE, plain, "gemm f16", pays=True) == ("gemm f16", *plain)
     for precision in ("strict", "float32", "fast"):
         there = replace(HERE, precision=precision)
-        assert with_halves(there, plain, "gemm f16", 128, 768, 768) == plain
-    assert with_halves(replace(HERE, half_arithmetic=False), plain, "gemm f16", 128, 768, 768) == plain  # fmt: skip
+        assert with_halves(there, plain, "gemm f16", pays=True) == plain
+    without = replace(HERE, half_arithmetic=False)
+    assert with_halves(without, plain, "gemm f16", pays=True) == plain
+    assert halves_pay(128, 768, 768)
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 768, 768), (128, 8, 768), (128, 768, 24), (128, symbol("k"), 768)])  # fmt: skip
 def test_where_it_may_not_pay_only_a_measurement_takes_it(rows: Size, inner: Size, columns: Size) -> None:  # fmt: skip
-    found = with_halves(HERE, ("gemm", "gemv"), "gemm f16", rows, inner, columns)
+    pays = halves_pay(rows, inner, columns)
+    found = with_halves(HERE, ("gemm", "gemv"), "gemm f16", pays=pays)
     assert found == ("gemm", "gemv", "gemm f16")
     assert choose(HERE, "p", found).why == "by rule"
 

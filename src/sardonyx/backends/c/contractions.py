@@ -268,7 +268,14 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     many = kernel.filters // kernel.channels
     weights = "i8" if kernel.dtype == "i32" else kernel.stored
     spec = DepthwiseSpec(
-        images, kernel.channels, window, many, kernel.stored, weights, kernel.padding
+        images,
+        kernel.channels,
+        window,
+        many,
+        kernel.stored,
+        weights,
+        kernel.padding,
+        in_halves=kernel.choice.variant == "depthwise f16",
     )
     if kernel.choice.variant == "depthwise dot":
         flipped = (kernel.stored == "u8") != isa.unsigned_bytes

@@ -8,7 +8,7 @@
     gemm f16    in float16 arithmetic, summed up in float32; direct f16, winograd f16 likewise
     gemm split  of bytes whose sums might saturate, the larger ones in turns; direct split likewise
     digits 8    weights of 8 bits as they are stored; digits 4 of 4 bits
-    depthwise   every channel by itself; `depthwise dot` of bytes, by dot products
+    depthwise   every channel by itself; `depthwise dot` of bytes, by dot products; `depthwise f16` in float16 arithmetic
     winograd    a convolution of fewer multiplications
     gemm amx    of bytes, through AMX tiles; direct amx likewise
     amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products

@@ -65,7 +65,8 @@ class ConvSpec:
     """`a` and `b` are the element types of activations and packed weights.
 
     Attributes:
-        copies: whether activations are copied to the stack; None for where a rule says so.
+        copies: whether activations are copied to the stack; None for where a rule says so: those of another type than the
+            sums are.
     """
 
     images: Extent
@@ -80,8 +81,9 @@ class ConvSpec:
     @property
     def wide(self) -> bool:
         """Whether the tile reads activations where they lie."""
-        few = self.channels // self.groups < NARROW if self.copies is None else self.copies
-        return self.a == sum_type(self.b) and not few
+        if self.copies is not None:
+            return not self.copies
+        return self.a == sum_type(self.b) and self.channels // self.groups >= NARROW
 
     @property
     def pointwise(self) -> bool:
@@ -166,7 +168,7 @@ def _taps_of_piece(spec: ConvSpec) -> int:
 def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     nest = replace(nest, family=_in_pieces(spec, nest))
     family, window = nest.family, spec.window
-    value = C_TYPE[family.dtype]
+    value = C_TYPE[spec.a]
     axes = range(len(window.kernel))
     fill = f"""\
 {corner(spec, value)}
@@ -257,7 +259,7 @@ def _copied(spec: ConvSpec, nest: Nest, axes: int, lowest: str, highest: str) ->
 
 def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
     """Taps as steps along each axis; a row of zeros; how a segment is copied."""
-    window, name, value = spec.window, family.name, C_TYPE[family.dtype]
+    window, name, value = spec.window, family.name, C_TYPE[spec.a]
     axes = len(window.kernel)
     stepped = axes if nest.segments == prod(window.kernel) else axes - 1
     lines = [steps_text(name, window, stepped, nest.segments)]

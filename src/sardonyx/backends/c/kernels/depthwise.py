@@ -41,6 +41,7 @@ class DepthwiseSpec:
 
     Attributes:
         zero: what stands for 0 among the activations.
+        in_halves: whether float16 is multiplied and summed as such, on CPUs that do; the sums are float32 behind that.
     """
 
     images: Extent
@@ -50,6 +51,7 @@ class DepthwiseSpec:
     a: str = "f32"
     b: str = "f32"
     zero: int = 0
+    in_halves: bool = False
 
     @property
     def filters(self) -> int:
@@ -71,7 +73,7 @@ class _Shape:
     @property
     def lanes(self) -> int:
         """Channels in a vector: one by one where there are fewer than a register holds."""
-        lanes = self.isa.lanes_of(sum_type(self.spec.a))
+        lanes = self.isa.lanes_of(sum_type(self.spec.a)) * (2 if self.spec.in_halves else 1)
         return lanes if self.spec.filters >= lanes else 1
 
     @property
@@ -114,8 +116,12 @@ def depthwise(name: str, spec: DepthwiseSpec, epilogue: str, isa: Isa) -> str:
     shape = _Shape(name, spec, isa)
     functions = "\n".join(_pixels_function(shape, count) for count in shape.counts)
     readers = (
-        f"{vector_types(f'{name}_s', sum_type(spec.a), shape.lanes)}"
-        f"{vector_reader(f'{name}_w', spec.b, shape.lanes)}{_input_reader(shape)}"
+        _half_readers(name)
+        if spec.in_halves
+        else (
+            f"{vector_types(f'{name}_s', sum_type(spec.a), shape.lanes)}"
+            f"{vector_reader(f'{name}_w', spec.b, shape.lanes)}{_input_reader(shape)}"
+        )
     )
     header = '#include "dot.h"\n' if shape.pairs else ""
     return f"""\
@@ -124,6 +130,16 @@ def depthwise(name: str, spec: DepthwiseSpec, epilogue: str, isa: Isa) -> str:
 {functions}
 {_task_function(shape, epilogue)}
 {_entry(shape)}"""
+
+
+def _half_readers(name: str) -> str:
+    """The same functions for vectors of float16, which are read as they are."""
+    return f"""\
+#include "halves.h"
+typedef sx_h8 {name}_s_v;
+static inline sx_h8 {name}_w_load(const _Float16 *p) {{ return *(const sx_h8m *)p; }}
+static inline sx_h8 {name}_in(const _Float16 *p, int64_t c) {{ return *(const sx_h8m *)(p + c); }}
+"""
 
 
 def _input_reader(shape: _Shape) -> str:
@@ -146,10 +162,15 @@ def _pixels_function(shape: _Shape, pixels: int) -> str:
     width = lanes * shape.vectors
     cells = [(t, v) for t in range(pixels) for v in range(shape.vectors)]
     begin = "\n        ".join(f"{name}_s_v s{t}_{v} = {{0}};" for t, v in cells)
-    finish = "\n        ".join(
-        f"*({name}_s_m *)(acc + {t} * {shape.block} + c - first + {v * lanes}) = s{t}_{v};"
-        for t, v in cells
-    )
+    places = {(t, v): f"acc + {t} * {shape.block} + c - first + {v * lanes}" for t, v in cells}
+    stored = [f"*({name}_s_m *)({place}) = s{t}_{v};" for (t, v), place in places.items()]
+    if spec.in_halves:
+        stored = [
+            f"*(sx_f4m *)({place}{more}) = sx_half_{part}(s{t}_{v});"
+            for (t, v), place in places.items()
+            for part, more in (("low", ""), ("high", " + 4"))
+        ]
+    finish = "\n        ".join(stored)
     return f"""\
 static void {name}_pixels_{pixels}(
     const {C_TYPE[spec.a]} *(*columns)[{shape.reach(shape.pixels)}], const {C_TYPE[spec.b]} *const *weights,

@@ -15,13 +15,15 @@ same bits in any task, wherever its row lies.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from sardonyx.backends.c.kernels.conv import ConvSpec, conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed, product
 from sardonyx.backends.c.kernels.half_tile import (
     LARGEST,
+    LONG,
     ROWS,
     RUN,
     SHORT,
@@ -60,9 +62,18 @@ def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
 
 
 def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
-    """C text of a convolution, as `conv.conv`; the weights are packed by `halves.pack_half_filters`."""
-    assert spec.a == spec.b == "f32"
-    return conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _CONVOLVING)
+    """C text of a convolution, as `conv.conv`; the weights are packed by `halves.pack_half_filters`.
+
+    Activations of float16 are within what is not scaled (`LARGEST`).
+    """
+    of_halves = spec.a == "f16"
+    if of_halves:
+        spec = replace(spec, copies=False)
+    inner = spec.channels // spec.groups * prod(spec.window.kernel)
+    run = RUN if inner >= LONG else SHORT
+    loops = Loops(partial(_functions, products=run, of_halves=of_halves), _launch)
+    text = conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
+    return f'#include "halves.h"\n{text}'
 
 
 def _blocks(nest: Nest) -> Blocks:
@@ -75,17 +86,12 @@ def _blocks(nest: Nest) -> Blocks:
     return replace(usual, panels=panels, tiles=strips)
 
 
-def _functions(nest: Nest, products: int) -> str:
+def _functions(nest: Nest, products: int, *, of_halves: bool = False) -> str:
     name, blocks = nest.family.name, _blocks(nest)
     counts = row_counts(nest.height, ROWS)
     pitch = blocks.panels * COLUMNS
     sums = pitch * ROWS * (blocks.tiles if blocks.in_parts else 1)
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
-    run = f"1, {'segments * kc'}" if nest.merged else "segments, kc"
-    # Of every block of K: all of them must be.
-    kept = f"wild[{blocks.tiles}]" if blocks.in_parts else "wild[1]"
-    at = "tile - first_tile" if blocks.in_parts else "0"
-    tame = f"wild[{at}] = (s0 != 0 || k0 != 0) && wild[{at}] ? 1 : !all; const int32_t tame = !wild[{at}];"
     weights = f"panel + {HEAD} + (s0 * depth + k0) * {COLUMNS}, stride, last_panel - first_panel"
     multiply = half_call(
         name,
@@ -93,16 +99,7 @@ def _functions(nest: Nest, products: int) -> str:
         "taken",
         f"packed, scales, segments * kc, {weights}, sums, {pitch}, s0 == 0 && k0 == 0",
     )
-    again = f"""\
-for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
-    const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
-    for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
-        const int64_t kc = sx_least(depth - k0, {blocks.depth});
-{indented(nest.fill, 8)}        {name}_plain(rows, {run}, taken, panel, {weights}, again, {pitch}, s0 == 0 && k0 == 0);
-    }}
-}}
-{name}_replace(taken, count, sums, {pitch}, again);
-"""
+    reading = _of_halves(nest, pitch) if of_halves else _of_floats(nest, blocks, weights, pitch)
     return f"""\
 {SUPPORT}
 {half_tile_functions(name, counts, products)}
@@ -121,11 +118,9 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const int64_t height = {nest.height}, width = {nest.width}, depth = {nest.depth};
     const int64_t tiles = job->tiles, panels = sx_pieces(width, {COLUMNS});
     const int64_t stride = {nest.segments} * depth * {COLUMNS} + {HEAD};
-    const float *rows[{1 if nest.merged else blocks.segments}][{ROWS}];
-    __attribute__((aligned(64))) float acc[{sums}], again[{pitch * ROWS}], scales[{ROWS}];
-    uint8_t {kept};
+    __attribute__((aligned(64))) float acc[{sums}];
     __attribute__((aligned(64))) _Float16 packed[{blocks.segments * blocks.depth * ROWS}];
-{indented(nest.locals, 4)}    (void)n;
+{indented(reading.locals, 4)}{indented(nest.locals, 4)}    (void)n;
     for (int64_t task = begin; task < end; task++) {{
         const int64_t row_block = task % job->row_blocks;
         const int64_t column_block = task / job->row_blocks % job->column_blocks;
@@ -148,13 +143,9 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                     const int64_t m = sx_border(height, tiles, tile);
                     const int64_t taken = sx_border(height, tiles, tile + 1) - m;
                     float *sums = {place};
-{indented(nest.fill, 20)}                    const int32_t all = sx_half_strip(rows, {run}, taken, {LARGEST}, packed, scales);
-                    {tame}
-{indented(multiply, 20)}                    if (!last)
+{indented(nest.fill + reading.pack + multiply, 20)}                    if (!last)
                         continue;
-                    if (!{name}_finish_products(panel, stride, last_panel - first_panel, taken, tame, sums, {pitch})) {{
-{indented(again, 24)}                    }}
-                    for (int64_t r = 0; r < taken; r++)
+{indented(reading.finish, 20)}                    for (int64_t r = 0; r < taken; r++)
                         {nest.epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
                 }}
             }}
@@ -162,6 +153,69 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     }}
 }}
 """
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """C text around the products: what it needs, how `rows` become `packed`, and what is done to sums in the end."""
+
+    locals: str
+    pack: str
+    finish: str
+
+
+def _run(nest: Nest) -> str:
+    return "1, segments * kc" if nest.merged else "segments, kc"
+
+
+def _finish(nest: Nest, tame: str, pitch: int) -> str:
+    panels = "panel, stride, last_panel - first_panel"
+    return f"{nest.family.name}_finish_products({panels}, taken, {tame}, sums, {pitch})"
+
+
+def _of_floats(nest: Nest, blocks: Blocks, weights: str, pitch: int) -> _Reading:
+    """Rows of float32, which may have to be scaled, and whose sums may have to be computed again."""
+    name = nest.family.name
+    kept = blocks.tiles if blocks.in_parts else 1
+    at = "tile - first_tile" if blocks.in_parts else "0"
+    return _Reading(
+        f"""\
+const float *rows[{1 if nest.merged else blocks.segments}][{ROWS}];
+__attribute__((aligned(64))) float again[{pitch * ROWS}], scales[{ROWS}];
+uint8_t wild[{kept}];
+""",
+        # Of every block of K: all of them must be tame.
+        f"""\
+const int32_t all = sx_half_strip(rows, {_run(nest)}, taken, {LARGEST}, packed, scales);
+wild[{at}] = (s0 != 0 || k0 != 0) && wild[{at}] ? 1 : !all;
+const int32_t tame = !wild[{at}];
+""",
+        f"""\
+if (!{_finish(nest, "tame", pitch)}) {{
+    for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
+        const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
+        for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
+            const int64_t kc = sx_least(depth - k0, {blocks.depth});
+{indented(nest.fill, 12)}            {name}_plain(rows, {_run(nest)}, taken, panel, {weights}, again, {pitch}, s0 == 0 && k0 == 0);
+        }}
+    }}
+    {name}_replace(taken, count, sums, {pitch}, again);
+}}
+""",
+    )
+
+
+def _of_halves(nest: Nest, pitch: int) -> _Reading:
+    """Rows of float16, none of which has to be scaled: what is not finite in the end was not so in the beginning."""
+    segments = 1 if nest.merged else choose_blocks(nest).segments
+    return _Reading(
+        f"""\
+static const float scales[{ROWS}] = {{{", ".join(["1"] * ROWS)}}};
+const _Float16 *rows[{segments}][{ROWS}];
+""",
+        f"sx_half_rows(rows, {_run(nest)}, taken, packed);\n",
+        f"{_finish(nest, '1', pitch)};\n",
+    )
 
 
 def _launch(nest: Nest) -> str:
@@ -197,4 +251,3 @@ else
 
 
 _MULTIPLYING = Loops(partial(_functions, products=RUN), _launch)
-_CONVOLVING = Loops(partial(_functions, products=SHORT), _launch)

@@ -22,12 +22,13 @@ from collections.abc import Iterable
 
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 
-__all__ = ["LARGEST", "ROWS", "RUN", "RUNS", "SHORT", "half_call", "half_tile_functions"]
+__all__ = ["LARGEST", "LONG", "ROWS", "RUN", "RUNS", "SHORT", "half_call", "half_tile_functions"]
 
 ROWS = 8
 RUN = 64  # products
 RUNS = 4  # of a group
-SHORT = 40  # products of a run of a convolution: 0.83 of the error, 3% of the time more
+SHORT = 40  # products of a run of a short convolution: 0.83 of the error, 3% of the time more
+LONG = 256  # products of a convolution that is not: such ones come late, and add little to a network's error
 LARGEST = (
     7  # exponent of the largest number of a row that is not scaled: sums of a group are below 2^15
 )

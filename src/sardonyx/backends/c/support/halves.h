@@ -3,6 +3,7 @@
  *     sx_half_lane(sums, x, 2, y)     sums += lane 2 of x times every lane of y, rounded once
  *     sx_half_low(x), sx_half_high(x) the first four, and the last, as float32
  *     sx_half_strip(rows, …)          up to eight rows of float32 as packed[k][8], each scaled to what float16 holds
+ *     sx_half_rows(rows, …)           the same of rows that are float16 already, as they are
  *     sx_half_scale(row, …)           what brings a row to where float16 holds it
  *
  * Instructions are written out, so that no compiler's headers are needed, and all compilers take a lane as it is. */
@@ -154,6 +155,27 @@ static inline int32_t sx_half_strip(
     if (any)
         sx_half_rescale(rows, segments, depth, taken, wild, packed, scales);
     return !any;
+}
+
+static inline void sx_half_rows(
+    const _Float16 *(*rows)[8], int64_t segments, int64_t depth, int64_t taken, _Float16 *packed) {
+    for (int64_t s = 0; s < segments; s++) {
+        const _Float16 *from[8];
+        for (int64_t r = 0; r < 8; r++)
+            from[r] = rows[s][r < taken ? r : 0];
+        int64_t k = 0;
+        for (; k + 8 <= depth; k += 8, packed += 64) {
+            sx_h8 x[8];
+            for (int32_t r = 0; r < 8; r++)
+                x[r] = *(const sx_h8m *)(from[r] + k);
+            sx_half_turn(x);
+            for (int32_t i = 0; i < 8; i++)
+                *(sx_h8m *)(packed + 8 * i) = x[i];
+        }
+        for (; k < depth; k++, packed += 8)
+            for (int32_t r = 0; r < 8; r++)
+                packed[r] = from[r][k];
+    }
 }
 
 /* A power of two that brings the largest finite number of a row into [0.5, 1); 1 where all are finite and the largest

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window
+from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
 from sardonyx.backends.c.kernels.half_tile import RUN, RUNS
@@ -24,6 +25,7 @@ from sardonyx.backends.c.kernels.halves import (
     pack_halves,
 )
 from sardonyx.backends.c.kernels.isa import NEON
+from sardonyx.backends.c.kernels.packing import pack_depthwise
 
 Array = NDArray[np.float32]
 DYNAMIC = GemmSpec("n[0]", "n[1]", "n[2]", Operand("n[2]"), Packed())
@@ -46,7 +48,7 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
-def results(kernel: Kernel, shape: tuple[int, ...], a: Array, packed: NDArray[np.float16], sizes: tuple[int, ...] = ()) -> Array:  # fmt: skip
+def results(kernel: Kernel, shape: tuple[int, ...], a: Array | NDArray[np.float16], packed: NDArray[np.float16], sizes: tuple[int, ...] = ()) -> Array:  # fmt: skip
     """The answer, the same to the bit in order, in reverse and on two threads."""
     answers = []
     kernel.start()
@@ -273,6 +275,78 @@ def test_convolutions(channels: int, filters: int, groups: int, where: Window, t
             some = answer[image][:, group * filters // groups : (group + 1) * filters // groups]
             b = columns[group].reshape(-1, filters // groups)
             check(np.ascontiguousarray(some), rows[image, group], b)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("channels", "filters", "where"),
+    [
+        (64, 40, window(9, 1, 1, 0)),
+        (33, 35, window(7, 1, 2, 0)),
+        (36, 24, window(11, 3, 2, 1)),
+        (20, 33, window(10, 3, 1, 2, 2)),
+        (1100, 32, window(5, 1, 1, 0)),
+    ],
+)
+def test_convolutions_of_halves(channels: int, filters: int, where: Window, tmp_path: Path) -> None:
+    x = numbers(2, *(size for size in where.input if isinstance(size, int)), channels)
+    halves = np.clip(x, -6, 6).astype(np.float16)
+    weights = numbers(filters, channels, *where.kernel)
+    spec = ConvSpec(2, channels, filters, where, a="f16", b="f16")
+    made = compile_kernel("halves", half_convolution("halves", spec, "store_row", NEON), tmp_path)
+    rows = patches(halves.astype(np.float32), where, 1)
+    packed = pack_half_filters(weights, 1)
+    answer = results(made, (2, rows.shape[2], filters), halves, packed)
+    matrix = weights.transpose(2, 3, 1, 0).reshape(-1, filters)
+    for image in range(2):
+        check(answer[image], rows[image, 0], matrix)
+    # The same numbers as float32 are packed to the same halves.
+    wide = half_convolution("wide", ConvSpec(2, channels, filters, where), "store_row", NEON)
+    floats = compile_kernel("wide", wide, tmp_path)
+    same = results(floats, answer.shape, halves.astype(np.float32), packed)
+    assert np.array_equal(answer, same)
+
+
+@compiled
+def test_halves_that_are_not_finite_stay_so(tmp_path: Path) -> None:
+    where = window(5, 1, 1, 0)
+    x, weights = numbers(1, 5, 5, 40).astype(np.float16), numbers(48, 40, 1, 1)
+    x[0, 2, 3, 7], x[0, 4, 4, 1] = np.nan, 0
+    weights[9, 1], weights[20] = np.inf, weights[20] * 1e9
+    spec = ConvSpec(1, 40, 48, where, a="f16", b="f16")
+    made = compile_kernel("wild", half_convolution("wild", spec, "store_row", NEON), tmp_path)
+    answer = results(made, (1, 25, 48), x, pack_half_filters(weights, 1))[0]
+    with np.errstate(invalid="ignore"):
+        expected = x.reshape(25, 40).astype(np.float32) @ weights.reshape(48, 40).T
+    assert np.array_equal(np.isnan(answer), np.isnan(expected))
+    infinite = np.isinf(expected)
+    assert np.array_equal(answer[infinite], expected[infinite])
+    kept = np.isfinite(expected)
+    expected[~kept] = answer[~kept] = 0
+    limit = 1.6e-2 * np.abs(expected).max(axis=0)
+    assert (np.abs(answer - expected) <= limit).all()
+
+
+@compiled
+@pytest.mark.parametrize("channels", [8, 16, 19, 33, 520])
+@pytest.mark.parametrize(
+    "where", [window(11, 3, 1, 1), window(12, 3, 2, 1), window(9, 5, 1, 2), window(3, 3, 1, 1)]
+)
+def test_depthwise_convolutions(channels: int, where: Window, tmp_path: Path) -> None:
+    x = numbers(2, *(size for size in where.input if isinstance(size, int)), channels)
+    halves, weights = x.astype(np.float16), numbers(channels, 1, *where.kernel).astype(np.float16)
+    halves[1, 0, 1, 3] = np.nan
+    spec = DepthwiseSpec(2, channels, where, a="f16", b="f16", in_halves=True)
+    made = compile_kernel("alone", depthwise("alone", spec, "store_row", NEON), tmp_path)
+    rows = patches(halves.astype(np.float32), where, channels).astype(np.float64)
+    taps = weights.reshape(channels, -1).astype(np.float64)
+    answer = results(made, (2, rows.shape[2], channels), halves, pack_depthwise(weights))
+    expected = np.einsum("icpt,ct->ipc", rows, taps)
+    magnitudes = np.einsum("icpt,ct->ipc", np.abs(rows), np.abs(taps))
+    assert np.array_equal(np.isnan(answer), np.isnan(expected))
+    known = np.isfinite(expected)
+    lost = taps.shape[1] * 2.0**-11
+    assert (np.abs(answer - expected) <= lost * magnitudes)[known].all()
 
 
 def transformed(x: Array, weights: Array, pad: int, folder: Path) -> Array:
