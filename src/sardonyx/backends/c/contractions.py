@@ -299,6 +299,7 @@ def _conv_spec(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> Conv
         kernel.groups,
         kernel.stored,
         kernel.stored,
+        in_halves=kernel.stored == "f16" and kernel.choice.variant in HALF_ARITHMETIC,
     )
 
 

@@ -65,8 +65,9 @@ class ConvSpec:
     """`a` and `b` are the element types of activations and packed weights.
 
     Attributes:
-        copies: whether activations are copied to the stack; None for where a rule says so: those of another type than the
-            sums are.
+        copies: whether activations are copied to the stack; None for where a rule says so. Those of another type than the
+            sums always are, unless they are multiplied as such.
+        in_halves: whether activations of float16 are multiplied as such.
     """
 
     images: Extent
@@ -77,13 +78,13 @@ class ConvSpec:
     a: str = "f32"
     b: str = "f32"
     copies: bool | None = None
+    in_halves: bool = False
 
     @property
     def wide(self) -> bool:
         """Whether the tile reads activations where they lie."""
-        if self.copies is not None:
-            return not self.copies
-        return self.a == sum_type(self.b) and self.channels // self.groups >= NARROW
+        few = self.channels // self.groups < NARROW if self.copies is None else self.copies
+        return (self.in_halves or self.a == sum_type(self.b)) and not few
 
     @property
     def pointwise(self) -> bool:

@@ -66,12 +66,11 @@ def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
 
     Activations of float16 are within what is not scaled (`LARGEST`).
     """
-    of_halves = spec.a == "f16"
-    if of_halves:
+    if spec.in_halves:
         spec = replace(spec, copies=False)
     inner = spec.channels // spec.groups * prod(spec.window.kernel)
     run = RUN if inner >= LONG else SHORT
-    loops = Loops(partial(_functions, products=run, of_halves=of_halves), _launch)
+    loops = Loops(partial(_functions, products=run, of_halves=spec.in_halves), _launch)
     text = conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
     return f'#include "halves.h"\n{text}'
 

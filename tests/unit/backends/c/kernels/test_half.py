@@ -292,7 +292,7 @@ def test_convolutions_of_halves(channels: int, filters: int, where: Window, tmp_
     x = numbers(2, *(size for size in where.input if isinstance(size, int)), channels)
     halves = np.clip(x, -6, 6).astype(np.float16)
     weights = numbers(filters, channels, *where.kernel)
-    spec = ConvSpec(2, channels, filters, where, a="f16", b="f16")
+    spec = ConvSpec(2, channels, filters, where, a="f16", b="f16", in_halves=True)
     made = compile_kernel("halves", half_convolution("halves", spec, "store_row", NEON), tmp_path)
     rows = patches(halves.astype(np.float32), where, 1)
     packed = pack_half_filters(weights, 1)
@@ -313,7 +313,7 @@ def test_halves_that_are_not_finite_stay_so(tmp_path: Path) -> None:
     x, weights = numbers(1, 5, 5, 40).astype(np.float16), numbers(48, 40, 1, 1)
     x[0, 2, 3, 7], x[0, 4, 4, 1] = np.nan, 0
     weights[9, 1], weights[20] = np.inf, weights[20] * 1e9
-    spec = ConvSpec(1, 40, 48, where, a="f16", b="f16")
+    spec = ConvSpec(1, 40, 48, where, a="f16", b="f16", in_halves=True)
     made = compile_kernel("wild", half_convolution("wild", spec, "store_row", NEON), tmp_path)
     answer = results(made, (1, 25, 48), x, pack_half_filters(weights, 1))[0]
     with np.errstate(invalid="ignore"):
