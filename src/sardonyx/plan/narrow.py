@@ -4,7 +4,7 @@
          f32 sums     f16, multiplied as such       f16
 
 For precision "bfloat16" on CPUs that multiply float16. A value that a Clip ends is between known bounds, so that float16
-holds it, with more bits than were promised. All that read it are convolutions in float16 arithmetic: they would round it
+holds it, with more bits than were promised, where they are near 1. All that read it are convolutions in float16 arithmetic: they would round it
 when they read it. Numbers below 6e-5 are off by up to 3e-8, whatever is beside them.
 """
 
@@ -27,7 +27,7 @@ from sardonyx.sizes import product
 
 __all__ = ["find_narrow"]
 
-_BOUND = 128  # of a value: rows of products are not scaled below that
+_LEAST_BOUND, _BOUND = 2.0**-3, 2.0**7  # of a value: rows whose largest number is between are not scaled
 _LARGEST = 32768  # sums of a depthwise convolution, with all signs alike
 _LEAST_WEIGHT = 2.0**-8  # the largest of a filter: a 64th of that has all bits in float16
 _LEAST_CHANNELS = 16  # two vectors
@@ -43,7 +43,7 @@ def find_narrow(graph: Graph, grouping: Grouping, target: Target) -> frozenset[i
         if group.result in grouping.stored
         and group.result not in graph.outputs
         and group.result not in graph.flow.aliases
-        and _bound(graph, group) <= _BOUND
+        and _LEAST_BOUND <= _bound(graph, group) <= _BOUND
         and all(
             _takes_halves(graph, work, group.result, _bound(graph, group), target)
             for work in graph.readers.get(group.result, [])
