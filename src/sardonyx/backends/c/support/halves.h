@@ -198,16 +198,12 @@ static inline float sx_half_scale(const float *row, int64_t count, int32_t lowes
     return sx_from_bits_f32((scale == 127 ? 128 : scale) << 23);
 }
 
-/* Eight rows of float16, `pitch` apart, as packed[k][8]; depth is a multiple of eight. */
+/* Eight rows, `pitch` apart. */
 static inline void sx_half_interleave(const _Float16 *rows, int64_t pitch, int64_t depth, _Float16 *packed) {
-    for (int64_t k = 0; k < depth; k += 8, packed += 64) {
-        sx_h8 x[8];
-        for (int32_t r = 0; r < 8; r++)
-            x[r] = *(const sx_h8m *)(rows + r * pitch + k);
-        sx_half_turn(x);
-        for (int32_t i = 0; i < 8; i++)
-            *(sx_h8m *)(packed + 8 * i) = x[i];
-    }
+    const _Float16 *each[1][8];
+    for (int32_t r = 0; r < 8; r++)
+        each[0][r] = rows + r * pitch;
+    sx_half_rows(each, 1, depth, 8, packed);
 }
 
 #endif
