@@ -10,18 +10,19 @@
 V of a tile and point is a row, and scaled as rows are; a filter has one scale, in its points and plainly. Transforming and packing V takes as long as multiplying it with 30
 filters, so that a task takes many. Outputs that are not finite are computed again
 in float32, from the weights that lie behind U; those that are small beside others of their tile are left as they are: the
-error of all four is a part of the largest, and this precision promises no more.
+error of all is a part of the largest, and this precision promises no more.
 """
 
 from __future__ import annotations
 
+from sardonyx.backends.c.kernels.cells import WIDE
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.elements import vector_reader
 from sardonyx.backends.c.kernels.half_tile import LARGEST, ROWS, half_call, half_tile_functions
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import SUPPORT, indented, row_counts
-from sardonyx.backends.c.kernels.points import POINTS, channel_blocks
+from sardonyx.backends.c.kernels.points import channel_blocks
 from sardonyx.backends.c.kernels.winograd import (
     PAD,
     WinogradBlocks,
@@ -44,7 +45,7 @@ _STRIPS = 8  # in a task, at most
 def half_winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     """C text of the convolution, as `winograd.winograd`; the weights are packed by `halves.pack_half_points`."""
     blocks = _blocks(spec)
-    counts = row_counts(tiles_of_all(spec), ROWS)
+    counts = row_counts(tiles_of_all(spec, WIDE), ROWS)
     return f"""\
 {SUPPORT}
 {vector_reader(f"{name}_a", "f32", isa.lanes)}
@@ -70,8 +71,9 @@ static const int64_t {name}_depths[] = {{{", ".join(map(str, blocks.channels))}}
 def _blocks(spec: ConvSpec) -> WinogradBlocks:
     channels = channel_blocks(spec.channels)
     panels = min(_FILTERS[1] // COLUMNS, -(-spec.filters // COLUMNS))
-    strip = POINTS * ROWS * (2 * max(channels) + 4 * panels * COLUMNS)
-    return WinogradBlocks(channels, panels, min(_STRIPS, max(1, _STACK // strip)), COLUMNS)
+    strip = WIDE.points * ROWS * (2 * max(channels) + 4 * panels * COLUMNS)
+    tiles = min(_STRIPS, max(1, _STACK // strip))
+    return WinogradBlocks(channels, panels, tiles, COLUMNS, WIDE)
 
 
 def _plain_panel(spec: ConvSpec) -> int:
@@ -82,11 +84,12 @@ def _plain_panel(spec: ConvSpec) -> int:
 def _output(name: str, spec: ConvSpec, blocks: WinogradBlocks) -> str:
     """`<name>_output`: Y of one tile in the place of its M, with the scales of its filters; whether it is finite."""
     pitch = blocks.pitch
-    lines = output_values(name, pitch)
-    for pixel, value in enumerate(("y00", "y01", "y10", "y11")):
-        lines.append(f"const sx_f4 z{pixel} = {value} * scale;")
+    lines = output_values(name, blocks)
+    for pixel in range(WIDE.outputs):
+        i, j = divmod(pixel, WIDE.across.outputs)
+        lines.append(f"const sx_f4 z{pixel} = y{i}{j} * scale;")
         lines.append(f"*({name}_a_m *)(m + {pixel * pitch} + f) = z{pixel};")
-    lines.append("spoilt += (z0 + z1 + z2 + z3) * 0;")
+    lines.append(f"spoilt += ({' + '.join(f'z{pixel}' for pixel in range(WIDE.outputs))}) * 0;")
     body = "\n            ".join(lines)
     return f"""\
 static inline int32_t {name}_output(const _Float16 *head, int64_t panels, float *m) {{
@@ -104,25 +107,26 @@ static inline int32_t {name}_output(const _Float16 *head, int64_t panels, float 
 def _repair(name: str, spec: ConvSpec, blocks: WinogradBlocks) -> str:
     """`<name>_repair`: panels of a tile in which some Y is not finite, by the plain sum."""
     pitch, stride = blocks.pitch, _plain_panel(spec)
+    pixels, wide = WIDE.outputs, WIDE.across.outputs
     return f"""\
 static __attribute__((noinline, cold)) void {name}_repair(
     const float *image, int64_t height, int64_t width, int64_t top, int64_t left,
     const _Float16 *weights, int64_t panels, float *y) {{
     const float *rows[9][{ROWS}];
     for (int64_t tap = 0; tap < 9; tap++)
-        for (int64_t pixel = 0; pixel < 4; pixel++) {{
-            const int64_t i = top + tap / 3 + pixel / 2, j = left + tap % 3 + pixel % 2;
+        for (int64_t pixel = 0; pixel < {pixels}; pixel++) {{
+            const int64_t i = top + tap / 3 + pixel / {wide}, j = left + tap % 3 + pixel % {wide};
             const int32_t inside = ((uint64_t)i < (uint64_t)height) & ((uint64_t)j < (uint64_t)width);
             rows[tap][pixel] = inside ? image + (i * width + j) * {spec.channels} : {name}_zeros;
         }}
     for (int64_t panel = 0; panel < panels; panel++, weights += {stride}) {{
         float *at = y + panel * {COLUMNS};
         int32_t good = 1;
-        for (int64_t pixel = 0; pixel < 4; pixel++)
+        for (int64_t pixel = 0; pixel < {pixels}; pixel++)
             for (int64_t f = 0; f < {COLUMNS}; f++)
                 good &= at[pixel * {pitch} + f] * 0 == 0;
         if (!good)
-            {name}_plain(rows, 9, {spec.channels}, 4, weights, weights + {HEAD}, {stride}, 1, at, {pitch}, 1);
+            {name}_plain(rows, 9, {spec.channels}, {pixels}, weights, weights + {HEAD}, {stride}, 1, at, {pitch}, 1);
     }}
 }}
 """
@@ -132,9 +136,9 @@ def _tasks(
     name: str, spec: ConvSpec, blocks: WinogradBlocks, counts: list[int], epilogue: str
 ) -> str:
     window, channels, pitch = spec.window, spec.channels, blocks.pitch
-    v_pitch, m_pitch = POINTS * blocks.depth + PAD, POINTS * pitch + PAD
+    v_pitch, m_pitch = WIDE.points * blocks.depth + PAD, WIDE.points * pitch + PAD
     most, strip = blocks.tiles * ROWS, blocks.depth * ROWS
-    plain = _plain_panel(spec)
+    plain, high, wide = _plain_panel(spec), WIDE.down.outputs, WIDE.across.outputs
     panel = f"({COLUMNS} * kc + {HEAD})"
     multiply = half_call(
         name,
@@ -148,9 +152,9 @@ def _tasks(
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-{task_sizes(spec, Tile(ROWS, COLUMNS))}    __attribute__((aligned(64))) float v[{ROWS * v_pitch}], m[{most * m_pitch}];
-    __attribute__((aligned(64))) float scales[{POINTS * blocks.tiles}][{ROWS}];
-    __attribute__((aligned(64))) _Float16 packed[{POINTS * blocks.tiles * strip}];
+{task_sizes(spec, Tile(ROWS, COLUMNS), WIDE)}    __attribute__((aligned(64))) float v[{ROWS * v_pitch}], m[{most * m_pitch}];
+    __attribute__((aligned(64))) float scales[{WIDE.points * blocks.tiles}][{ROWS}];
+    __attribute__((aligned(64))) _Float16 packed[{WIDE.points * blocks.tiles * strip}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
 {task_borders(spec, Tile(ROWS, COLUMNS))}        const _Float16 *u = job->b;
@@ -163,15 +167,15 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 for (int64_t r = 0; r < taken; r++) {{
                     const int64_t at = begins + r;
                     const float *image = job->a + at / of_image * height * width * {channels} + k0;
-                    const int64_t i = at % of_image / across * 2 - {window.pads_begin[0]};
-                    const int64_t j = at % of_image % across * 2 - {window.pads_begin[1]};
+                    const int64_t i = at % of_image / across * {high} - {window.pads_begin[0]};
+                    const int64_t j = at % of_image % across * {wide} - {window.pads_begin[1]};
                     float *to = v + r * {v_pitch};
-                    if ((i >= 0) & (j >= 0) & (i + 4 <= height) & (j + 4 <= width))
+                    if ((i >= 0) & (j >= 0) & (i + {WIDE.down.points} <= height) & (j + {WIDE.across.points} <= width))
                         {name}_input(image + (i * width + j) * {channels}, width * {channels}, {channels}, kc, to);
                     else
                         {name}_patch(image, height, width, i, j, kc, to);
                 }}
-                for (int64_t point = 0; point < {POINTS}; point++) {{
+                for (int64_t point = 0; point < {WIDE.points}; point++) {{
                     const int64_t place = point * {blocks.tiles} + tile - first_tile;
                     const float *rows[1][{ROWS}];
                     for (int64_t r = 0; r < taken; r++)
@@ -179,24 +183,24 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                     sx_half_strip(rows, 1, kc, taken, {LARGEST}, packed + place * {strip}, scales[place]);
                 }}
             }}
-            for (int64_t point = 0; point < {POINTS}; point++)
+            for (int64_t point = 0; point < {WIDE.points}; point++)
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
                     const int64_t begins = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     const _Float16 *head = u + (point * panels + first_panel) * {panel};
                     float *sums = m + (begins - top) * {m_pitch} + point * {pitch};
 {indented(multiply, 20)}                }}
-            u += {POINTS} * panels * {panel};
+            u += {WIDE.points} * panels * {panel};
         }}
         for (int64_t at = top; at < bottom; at++) {{
-            const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
+            const int64_t b = at / of_image, i = at % of_image / across * {high}, j = at % of_image % across * {wide};
             const _Float16 *plain = u + first_panel * {plain};
             float *y = m + (at - top) * {m_pitch};
             if (!{name}_output(plain, last_panel - first_panel, y))
                 {name}_repair(
                     job->a + b * height * width * {channels}, height, width,
                     i - {window.pads_begin[0]}, j - {window.pads_begin[1]}, plain, last_panel - first_panel, y);
-{stored_pixels(epilogue, pitch)}        }}
+{stored_pixels(epilogue, blocks)}        }}
     }}
 }}
 """

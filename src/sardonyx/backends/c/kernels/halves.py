@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sardonyx.backends.c.kernels.cells import WIDE
 from sardonyx.backends.c.kernels.isa import Tile
 from sardonyx.backends.c.kernels.packing import filter_matrices, pack_b
 from sardonyx.backends.c.kernels.points import channel_blocks, winograd_points
@@ -77,7 +78,7 @@ def pack_half_filters(weights: NDArray[np.generic], groups: int) -> NDArray[np.f
 
 def pack_half_points(weights: NDArray[np.generic]) -> NDArray[np.float16]:
     """W[OC, IC, 3, 3] for Winograd's algorithm: the points of each block of channels, then the weights themselves."""
-    points, plain = winograd_points(weights), filter_matrices(weights, 1)
+    points, plain = winograd_points(weights, WIDE), filter_matrices(weights, 1)
     shared = np.maximum(_exponents(points).max(axis=0), _exponents(plain[0]))
     borders = np.cumsum([0, *channel_blocks(weights.shape[1])])
     parts = [pack_halves(points[:, a:b], shared).reshape(-1) for a, b in pairwise(borders)]

@@ -13,16 +13,15 @@ of bytes, which are no faster on x86 without VNNI.
 
 from __future__ import annotations
 
+from sardonyx.backends.c.kernels.cells import SQUARE, both_ways
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, indented, row_counts
-from sardonyx.backends.c.kernels.points import POINTS, integer_blocks
+from sardonyx.backends.c.kernels.points import integer_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
 from sardonyx.backends.c.kernels.winograd import (
-    INPUT,
     PAD,
     WinogradBlocks,
-    both_ways,
     launch_tiles,
     output_values,
     patch_function,
@@ -56,7 +55,7 @@ def integer_winograd(
     assert spec.channels % 2 == 0
     assert spec.channels >= 2 * isa.lanes
     family = TileFamily(name, isa, tile_of(isa, "i32"), "i32", shorts=True)
-    blocks, counts = _blocks(spec, family), row_counts(tiles_of_all(spec), family.tile.rows)
+    blocks, counts = _blocks(spec, family), row_counts(tiles_of_all(spec, SQUARE), family.tile.rows)
     return f"""\
 {SUPPORT}
 {tile_functions(family, counts)}
@@ -80,7 +79,7 @@ def _blocks(spec: ConvSpec, family: TileFamily) -> WinogradBlocks:
     tile = family.tile
     channels = integer_blocks(spec.channels)
     panels = min(_FILTERS[1] // tile.columns, -(-spec.filters // tile.columns))
-    width = POINTS * (max(channels) // 2 + panels * tile.columns) + 2 * PAD
+    width = SQUARE.points * (max(channels) // 2 + panels * tile.columns) + 2 * PAD
     return WinogradBlocks(channels, panels, max(1, _STACK // width // tile.rows), tile.columns)
 
 
@@ -89,14 +88,16 @@ def _input(
 ) -> str:
     """`<name>_input`: V of one tile and a block of channels; `<name>_patch`: the same at a border."""
     name, lanes, block = family.name, 2 * family.lanes, blocks.depth
-    square = [(i, j) for i in range(4) for j in range(4)]
     turn = " ^ (int8_t)-128" if flipped else ""
     lines = [
         f"const {name}_s d{i}{j} = __builtin_convertvector(*(const {name}_o *)(d + {i} * by_row + {j} * by_column + c){turn}, {name}_s);"
-        for i, j in square
+        for i, j in SQUARE.places
     ]
-    lines += both_ways(f"{name}_s", "d", "t", "v", INPUT, 4)
-    lines += [f"*({name}_sm *)(v + {(4 * i + j) * block} + c) = v{i}{j};" for i, j in square]
+    lines += both_ways(f"{name}_s", "d", "t", "v", SQUARE, inputs=True)
+    lines += [
+        f"*({name}_sm *)(v + {point * block} + c) = v{i}{j};"
+        for point, (i, j) in enumerate(SQUARE.places)
+    ]
     body = "\n        ".join(lines)
     return f"""\
 typedef int16_t {name}_s __attribute__((vector_size({2 * lanes})));
@@ -111,13 +112,13 @@ static inline void {name}_input(const uint8_t *d, int64_t by_row, int64_t by_col
     }}
 }}
 
-{patch_function(name, spec.channels, block, "uint8_t", "int16_t", padding)}"""
+{patch_function(name, spec.channels, blocks, "uint8_t", "int16_t", padding)}"""
 
 
 def _output(family: TileFamily, blocks: WinogradBlocks, start: str) -> str:
     """`<name>_output`: Y of one tile in the place of its M, with what sums begin with."""
     name, pitch = family.name, blocks.pitch
-    lines = output_values(name, pitch)
+    lines = output_values(name, blocks)
     if start:
         lines.append(f"const {name}_a_v first = {name}_a_load(start + f);")
     added = " + first" if start else ""
@@ -147,7 +148,7 @@ def _tasks(
 ) -> str:
     name, tile, window = family.name, family.tile, spec.window
     channels, pitch = spec.channels, blocks.pitch
-    v_pitch, m_pitch = POINTS * blocks.depth + 2 * PAD, POINTS * pitch + PAD
+    v_pitch, m_pitch = SQUARE.points * blocks.depth + 2 * PAD, SQUARE.points * pitch + PAD
     most = blocks.tiles * tile.rows
     panel = f"{tile.columns} * kc"
     operands = (
@@ -160,14 +161,14 @@ def _tasks(
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-{task_sizes(spec, tile)}    const int32_t *rows[1][{tile.rows}];
+{task_sizes(spec, tile, SQUARE)}    const int32_t *rows[1][{tile.rows}];
     __attribute__((aligned(64))) int16_t v[{most * v_pitch}];
     __attribute__((aligned(64))) int32_t m[{most * m_pitch}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
 {task_borders(spec, tile)}        for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
             const int64_t kc = {name}_depths[block] / 2;
-            const int32_t *u = job->b + {POINTS * tile.columns // 2} * panels * k0;
+            const int32_t *u = job->b + {SQUARE.points * tile.columns // 2} * panels * k0;
             for (int64_t at = top; at < bottom; at++) {{
                 const uint8_t *image = job->a + at / of_image * height * width * {channels} + k0;
                 const int64_t i = at % of_image / across * 2 - {window.pads_begin[0]};
@@ -178,7 +179,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 else
                     {name}_patch(image, height, width, i, j, 2 * kc, to);
             }}
-            for (int64_t point = 0; point < {POINTS}; point++)
+            for (int64_t point = 0; point < {SQUARE.points}; point++)
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
                     const int64_t begins = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
@@ -190,7 +191,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
             const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;
             int32_t *y = m + (at - top) * {m_pitch};
             {name}_output(y, (last_panel - first_panel) * {tile.columns}{begun});
-{stored_pixels(epilogue, pitch)}        }}
+{stored_pixels(epilogue, blocks)}        }}
     }}
 }}
 """

@@ -1,4 +1,4 @@
-"""Weights for Winograd's F(2×2, 3×3): U = G g Gᵀ, sixteen points for every channel and filter.
+"""Weights for Winograd's algorithm: U = G g Gᵀ, the points of a cell for every channel and filter.
 
     [block of channels][point][OC / NR][channel][NR]        U, and behind it
     [OC / NR][tap · IC + channel][NR]                       the weights themselves, as `packing.pack_conv` has them
@@ -14,16 +14,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sardonyx.backends.c.kernels.cells import SQUARE, Cell
 from sardonyx.backends.c.kernels.isa import Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv
 
-POINTS = 16
 SEGMENT = 64  # channels summed at a time: the error of longer sums would be above that of engines that block
 _CHANNELS = 128  # of a block, at most
 _BYTES = 256  # the same of bytes
 _RUN = 32  # channels of bytes in the widest vector of 16 bits
 _FILTERS = 64  # transformed at a time: all of them in float64 might take more memory than the model
-_G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 
 
 def channel_blocks(channels: int) -> tuple[int, ...]:
@@ -33,15 +32,16 @@ def channel_blocks(channels: int) -> tuple[int, ...]:
     return tuple(end - begin for begin, end in pairwise([*borders, channels]))
 
 
-def winograd_points(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+def winograd_points(weights: NDArray[np.generic], cell: Cell) -> NDArray[np.generic]:
     """U of W[OC, IC, 3, 3] as [point, IC, OC], computed in float64 and rounded once."""
     outer, inner = weights.shape[:2]
-    points = np.empty((POINTS, inner, outer), weights.dtype)
+    down, across = np.array(cell.down.weights), np.array(cell.across.weights)
+    points = np.empty((cell.points, inner, outer), weights.dtype)
     # Weights that are not finite, or too large, spoil their points; the kernel takes the weights themselves then.
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, outer, _FILTERS):
             some = weights[first : first + _FILTERS].astype(np.float64)
-            u = (_G @ some @ _G.T).reshape(-1, inner, POINTS).transpose(2, 1, 0)
+            u = (down @ some @ across.T).reshape(-1, inner, cell.points).transpose(2, 1, 0)
             points[..., first : first + _FILTERS] = u
     return points
 
@@ -56,10 +56,10 @@ def integer_blocks(channels: int) -> tuple[int, ...]:
 def pack_integer_winograd(weights: NDArray[np.int8], tile: Tile) -> NDArray[np.generic]:
     """W[OC, IC, 3, 3] of bytes as above, in one line."""
     outer, inner = weights.shape[:2]
-    doubled = (2 * _G).astype(np.int32)
+    doubled = (2 * np.array(SQUARE.down.weights)).astype(np.int32)
     u = (doubled @ weights.astype(np.int32) @ doubled.T).astype("<i2")
-    points = u.reshape(outer, inner, POINTS).transpose(2, 1, 0)
-    pairs = np.ascontiguousarray(points.reshape(POINTS, inner // 2, 2, outer).swapaxes(2, 3))
+    points = u.reshape(outer, inner // 2, 2, SQUARE.points).transpose(3, 1, 0, 2)
+    pairs = np.ascontiguousarray(points)
     words = pairs.view("<i4")[..., 0]
     borders = np.cumsum([0, *integer_blocks(inner)]) // 2
     parts = [pack_b(words[:, a:b], tile).reshape(-1) for a, b in pairwise(borders)]
@@ -68,7 +68,7 @@ def pack_integer_winograd(weights: NDArray[np.int8], tile: Tile) -> NDArray[np.g
 
 def pack_winograd(weights: NDArray[np.generic], tile: Tile) -> NDArray[np.generic]:
     """W[OC, IC, 3, 3] as above, in one line."""
-    points = winograd_points(weights)
+    points = winograd_points(weights, SQUARE)
     borders = np.cumsum([0, *channel_blocks(weights.shape[1])])
     parts = [pack_b(points[:, a:b], tile).reshape(-1) for a, b in pairwise(borders)]
     return np.concatenate([*parts, pack_conv(weights, 1, tile).reshape(-1)])

@@ -23,13 +23,13 @@ lie behind U.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from sardonyx.backends.c.kernels.cells import SQUARE, Cell, both_ways
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
-from sardonyx.backends.c.kernels.points import POINTS, SEGMENT, channel_blocks
+from sardonyx.backends.c.kernels.points import SEGMENT, channel_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
 
 _FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too often; at most
@@ -46,12 +46,14 @@ class WinogradBlocks:
 
     Attributes:
         columns: of a panel.
+        cell: a tile of outputs.
     """
 
     channels: tuple[int, ...]
     panels: int
     tiles: int
     columns: int
+    cell: Cell = SQUARE
 
     @property
     def depth(self) -> int:
@@ -79,7 +81,7 @@ def winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa, tile: Tile | No
     assert spec.a == spec.b == "f32"
     assert spec.channels >= isa.lanes
     family = TileFamily(name, isa, tile or tile_of(isa), apart=True)
-    blocks, counts = _blocks(spec, family), row_counts(tiles_of_all(spec), family.tile.rows)
+    blocks, counts = _blocks(spec, family), row_counts(tiles_of_all(spec, SQUARE), family.tile.rows)
     return f"""\
 {SUPPORT}
 {tile_functions(family, {*counts, 4})}
@@ -105,31 +107,37 @@ def _blocks(spec: ConvSpec, family: TileFamily) -> WinogradBlocks:
     tile = family.tile
     channels = channel_blocks(spec.channels)
     panels = min(_FILTERS[1] // tile.columns, -(-spec.filters // tile.columns))
-    width = POINTS * (-(-max(channels) // 16) * 16 + panels * tile.columns) + 2 * PAD
+    width = SQUARE.points * (-(-max(channels) // 16) * 16 + panels * tile.columns) + 2 * PAD
     return WinogradBlocks(channels, panels, max(1, _STACK // width // tile.rows), tile.columns)
 
 
-def tiles_of_all(spec: ConvSpec) -> Extent:
+def tiles_of_all(spec: ConvSpec, cell: Cell) -> Extent:
     """Tiles of outputs of all images."""
-    sizes = (spec.images, *spec.window.output)
+    sizes, (down, across) = (spec.images, *spec.window.output), (cell.down, cell.across)
     if all(isinstance(size, int) for size in sizes):
         images, height, width = (size for size in sizes if isinstance(size, int))
-        return images * -(-height // 2) * -(-width // 2)
+        return images * -(-height // down.outputs) * -(-width // across.outputs)
     count, high, wide = (f"(int64_t)({size})" for size in sizes)
-    return f"{count} * (({high} + 1) / 2) * (({wide} + 1) / 2)"
+    return f"{count} * ({_pieces(high, down.outputs)}) * ({_pieces(wide, across.outputs)})"
+
+
+def _pieces(size: str, length: int) -> str:
+    return f"({size} + {length - 1}) / {length}"
 
 
 def input_transform(name: str, channels: int, lanes: int, blocks: WinogradBlocks) -> str:
     """`<name>_input`: V of one tile and a block of channels; `<name>_patch`: the same at a border."""
-    block = blocks.depth
+    cell, block = blocks.cell, blocks.depth
     vector, load = f"{name}_a_v", f"{name}_a_load"
-    square = [(i, j) for i in range(4) for j in range(4)]
     lines = [
         f"const {vector} d{i}{j} = {load}(d + {i} * by_row + {j} * by_column + c);"
-        for i, j in square
+        for i, j in cell.places
     ]
-    lines += both_ways(vector, "d", "t", "v", INPUT, 4)
-    lines += [f"*({name}_a_m *)(v + {(4 * i + j) * block} + c) = v{i}{j};" for i, j in square]
+    lines += both_ways(vector, "d", "t", "v", cell, inputs=True)
+    lines += [
+        f"*({name}_a_m *)(v + {point * block} + c) = v{i}{j};"
+        for point, (i, j) in enumerate(cell.places)
+    ]
     body = "\n        ".join(lines)
     return f"""\
 /* The last vector may begin before the end of the one before: it stores the same again. */
@@ -140,50 +148,51 @@ static inline void {name}_input(const float *d, int64_t by_row, int64_t by_colum
     }}
 }}
 
-{patch_function(name, channels, block)}"""
+{patch_function(name, channels, blocks)}"""
 
 
 def patch_function(
     name: str,
     channels: int,
-    block: int,
+    blocks: WinogradBlocks,
     element: str = "float",
     made: str = "float",
     padding: int = 0,
 ) -> str:
     """`<name>_patch`: what `<name>_input` makes of a tile at a border, where `padding` is around the image."""
+    cell, block = blocks.cell, blocks.depth
+    high, wide = cell.down.points, cell.across.points
     return f"""\
 static __attribute__((noinline)) void {name}_patch(
     const {element} *image, int64_t height, int64_t width, int64_t top, int64_t left, int64_t count, {made} *v) {{
-    {element} patch[{POINTS * block}];
-    for (int64_t i = 0; i < 4; i++)
-        for (int64_t j = 0; j < 4; j++) {{
-            {element} *to = patch + (4 * i + j) * {block};
+    {element} patch[{cell.points * block}];
+    for (int64_t i = 0; i < {high}; i++)
+        for (int64_t j = 0; j < {wide}; j++) {{
+            {element} *to = patch + ({wide} * i + j) * {block};
             if (((uint64_t)(top + i) < (uint64_t)height) & ((uint64_t)(left + j) < (uint64_t)width))
                 __builtin_memcpy(to, image + ((top + i) * width + left + j) * {channels}, count * sizeof *to);
             else
                 __builtin_memset(to, {padding}, count * sizeof *to);
         }}
-    {name}_input(patch, {4 * block}, {block}, count, v);
+    {name}_input(patch, {wide * block}, {block}, count, v);
 }}
 """
 
 
-def output_values(name: str, pitch: int) -> list[str]:
-    """C statements: y00 … y11 of a vector of filters, from M, whose points are `pitch` values apart."""
+def output_values(name: str, blocks: WinogradBlocks) -> list[str]:
+    """C statements: y00, y01, … of a vector of filters, from M, whose points are as far apart as a task has filters."""
     lines = [
-        f"const {name}_a_v m{i}{j} = {name}_a_load(m + {(4 * i + j) * pitch} + f);"
-        for i in range(4)
-        for j in range(4)
+        f"const {name}_a_v m{i}{j} = {name}_a_load(m + {point * blocks.pitch} + f);"
+        for point, (i, j) in enumerate(blocks.cell.places)
     ]
-    return lines + both_ways(f"{name}_a_v", "m", "s", "y", OUTPUT, 2)
+    return lines + both_ways(f"{name}_a_v", "m", "s", "y", blocks.cell, inputs=False)
 
 
 def _output(name: str, lanes: int, blocks: WinogradBlocks) -> str:
     """`<name>_output`: Y of one tile in the place of its M; whether all of it may stay."""
     vector, mask, pitch = f"{name}_a_v", f"{name}_mask", blocks.pitch
     outputs = [(i, j) for i in range(2) for j in range(2)]
-    lines = output_values(name, pitch)
+    lines = output_values(name, blocks)
     lines += [f"*({name}_a_m *)(m + {(2 * i + j) * pitch} + f) = y{i}{j};" for i, j in outputs]
     lines += _close(vector, [f"y{i}{j}" for i, j in outputs])
     lines.append(f"good &= {' & '.join(f'({mask})(q{k} >= least)' for k in range(4))};")
@@ -219,40 +228,6 @@ def _close(value: str, outputs: list[str]) -> list[str]:
         *(f"const {value} {line};" for line in sums),
         f"const {value} least = total * 0x1p-{_RANGE}f;",
     ]
-
-
-INPUT: tuple[Callable[[list[str]], str], ...] = (
-    lambda x: f"{x[0]} - {x[2]}",
-    lambda x: f"{x[1]} + {x[2]}",
-    lambda x: f"{x[2]} - {x[1]}",
-    lambda x: f"{x[1]} - {x[3]}",
-)
-OUTPUT: tuple[Callable[[list[str]], str], ...] = (
-    lambda x: f"{x[0]} + {x[1]} + {x[2]}",
-    lambda x: f"{x[1]} - {x[2]} - {x[3]}",
-)
-
-
-def both_ways(
-    vector: str,
-    old: str,
-    middle: str,
-    new: str,
-    rows: tuple[Callable[[list[str]], str], ...],
-    count: int,
-) -> list[str]:
-    """C statements: new = T old Tᵀ of 4×4 values, by columns into `middle`, then by rows."""
-    lines = [
-        f"const {vector} {middle}{i}{j} = {rows[i]([f'{old}{k}{j}' for k in range(4)])};"
-        for j in range(4)
-        for i in range(count)
-    ]
-    lines += [
-        f"const {vector} {new}{i}{j} = {rows[j]([f'{middle}{i}{k}' for k in range(4)])};"
-        for i in range(count)
-        for j in range(count)
-    ]
-    return lines
 
 
 def _repair(spec: ConvSpec, family: TileFamily) -> str:
@@ -291,7 +266,7 @@ def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str)
     name, tile, blocks = family.name, family.tile, _blocks(spec, family)
     window, channels = spec.window, spec.channels
     pitch = blocks.pitch
-    v_pitch, m_pitch = POINTS * blocks.depth + PAD, POINTS * pitch + PAD
+    v_pitch, m_pitch = SQUARE.points * blocks.depth + PAD, SQUARE.points * pitch + PAD
     most, stride = blocks.tiles * tile.rows, channels * tile.columns
     panel = f"{tile.columns} * kc"
     operands = f"u + (point * panels + first_panel) * {panel} + done * {tile.columns}, {panel}, last_panel - first_panel"
@@ -301,14 +276,14 @@ def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str)
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
     const int64_t *n = job->n;
-{task_sizes(spec, tile)}    const float *rows[{-(-blocks.depth // SEGMENT)}][{tile.rows}];
+{task_sizes(spec, tile, blocks.cell)}    const float *rows[{-(-blocks.depth // SEGMENT)}][{tile.rows}];
     __attribute__((aligned(64))) float v[{most * v_pitch}], m[{most * m_pitch}];
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
-{task_borders(spec, tile)}        const float *plain = job->b + ({POINTS} * panels + 9 * first_panel) * {stride};
+{task_borders(spec, tile)}        const float *plain = job->b + ({SQUARE.points} * panels + 9 * first_panel) * {stride};
         for (int64_t block = 0, k0 = 0; block < {len(blocks.channels)}; k0 += {name}_depths[block++]) {{
             const int64_t kc = {name}_depths[block];
-            const float *u = job->b + {POINTS * tile.columns} * panels * k0;
+            const float *u = job->b + {SQUARE.points * tile.columns} * panels * k0;
             for (int64_t at = top; at < bottom; at++) {{
                 const float *image = job->a + at / of_image * height * width * {channels} + k0;
                 const int64_t i = at % of_image / across * 2 - {window.pads_begin[0]};
@@ -319,7 +294,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 else
                     {name}_patch(image, height, width, i, j, kc, to);
             }}
-            for (int64_t point = 0; point < {POINTS}; point++)
+            for (int64_t point = 0; point < {SQUARE.points}; point++)
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
                     const int64_t begins = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
@@ -341,20 +316,20 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 {name}_repair(
                     job->a + b * height * width * {channels}, height, width,
                     i - {window.pads_begin[0]}, j - {window.pads_begin[1]}, plain, last_panel - first_panel, y);
-{stored_pixels(epilogue, pitch)}        }}
+{stored_pixels(epilogue, blocks)}        }}
     }}
 }}
 """
 
 
-def task_sizes(spec: ConvSpec, tile: Tile) -> str:
+def task_sizes(spec: ConvSpec, tile: Tile, cell: Cell) -> str:
     """C text: the sizes that all tasks share."""
     window = spec.window
     return f"""\
     const int64_t height = {window.input[0]}, width = {window.input[1]};
     const int64_t out_height = {window.output[0]}, out_width = {window.output[1]};
-    const int64_t across = (out_width + 1) / 2, of_image = (out_height + 1) / 2 * across;
-    const int64_t all = {tiles_of_all(spec)};
+    const int64_t across = {_pieces("out_width", cell.across.outputs)}, of_image = {_pieces("out_height", cell.down.outputs)} * across;
+    const int64_t all = {tiles_of_all(spec, cell)};
     const int64_t tiles = sx_pieces(all, {tile.rows}), panels = {-(-spec.filters // tile.columns)};
     const int64_t shortest = all / tiles, taller = all % tiles;
 """
@@ -375,13 +350,14 @@ def task_borders(spec: ConvSpec, tile: Tile) -> str:
 """
 
 
-def stored_pixels(epilogue: str, pitch: int) -> str:
+def stored_pixels(epilogue: str, blocks: WinogradBlocks) -> str:
     """C text: the epilogue for the pixels of a tile of outputs that there are; they lie at `y`."""
+    wide = blocks.cell.across.outputs
     return f"""\
-            for (int64_t pixel = 0; pixel < 4; pixel++)
-                if ((i + pixel / 2 < out_height) & (j + pixel % 2 < out_width))
+            for (int64_t pixel = 0; pixel < {blocks.cell.outputs}; pixel++)
+                if ((i + pixel / {wide} < out_height) & (j + pixel % {wide} < out_width))
                     {epilogue}(
-                        job->env, b, (i + pixel / 2) * out_width + j + pixel % 2, column, count, y + pixel * {pitch});
+                        job->env, b, (i + pixel / {wide}) * out_width + j + pixel % {wide}, column, count, y + pixel * {blocks.pitch});
 """
 
 
@@ -390,12 +366,12 @@ def launch_tiles(name: str, spec: ConvSpec, tile: Tile, blocks: WinogradBlocks, 
     panels = -(-spec.filters // tile.columns)
     column_blocks = -(-panels // blocks.panels)
     most = max(column_blocks, panels * tile.columns // least)
-    work = POINTS * spec.channels * spec.filters
+    work = blocks.cell.points * spec.channels * spec.filters
     return f"""\
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
     struct {name}_job job = {{env, a, b, n, 1, {column_blocks}}};
-    const int64_t all = {tiles_of_all(spec)};
+    const int64_t all = {tiles_of_all(spec, blocks.cell)};
     const int64_t tiles = sx_pieces(all, {tile.rows});
     const double work = (double)all * {work}.0;
     const int64_t wanted = work < {_TASK * _TASKS}.0 ? (int64_t)(work / {_TASK}.0) : {_TASKS};
