@@ -1,6 +1,34 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
+
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 196));
+        const int64_t t1 = (int64_t)(((i0 % 196) / 14));
+        const int64_t t2 = (int64_t)(((i0 % 196) % 14));
+        SX_VECTORS
+        for (int64_t i1 = 0; i1 < 32; i1++) {
+            out1[i1 + 6272 * t0 + 448 * t1 + 32 * t2] = in0[196 * i1 + 6272 * t0 + 14 * t1 + t2];
+        }
+    }
+}
+
+int32_t k_22f740b417742f8cffca(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    const int64_t n0 = n[0];
+    run->parallel(run, 196 * n0, 128, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
 #include "denormals.h"
 
 struct env { sx_run *run; void *p[5]; const int64_t *n; };
@@ -11,7 +39,7 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     const float *in2 = env->p[2];
     const float *in3 = env->p[3];
     float *out4 = env->p[4];
-    SX_VECTOR
+    SX_VECTORS
     for (int64_t i0 = 0; i0 < count; i0++) {
         const int64_t t0 = (int64_t)(i0 + n);
         const float t1 = sums[i0];
@@ -575,37 +603,9 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_84fa78b877b7dd7e8d86(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_c92de3a6b91429f87ba6(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
-
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 196));
-        const int64_t t1 = (int64_t)(((i0 % 196) / 14));
-        const int64_t t2 = (int64_t)(((i0 % 196) % 14));
-        SX_VECTOR
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 6272 * t0 + 448 * t1 + 32 * t2] = in0[196 * i1 + 6272 * t0 + 14 * t1 + t2];
-        }
-    }
-}
-
-int32_t k_fc19e9d6b89f503cac5c(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    const int64_t n0 = n[0];
-    run->parallel(run, 196 * n0, 128, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

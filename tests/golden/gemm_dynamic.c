@@ -10,7 +10,7 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     (void)env, (void)b, (void)m, (void)n;
     float *out3 = env->p[3];
     const int64_t n2 = env->n[2];
-    SX_VECTOR
+    SX_VECTORS
     for (int64_t i0 = 0; i0 < count; i0++) {
         const int64_t t0 = (int64_t)(i0 + n);
         const float t1 = sums[i0];
@@ -1031,7 +1031,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_2c3e285cede3949928fc(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_df9d23a7a8f5acbe0ca0(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);

@@ -10,7 +10,7 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     (void)env, (void)b, (void)m, (void)n;
     const float *in3 = env->p[3];
     float *out4 = env->p[4];
-    SX_VECTOR
+    SX_VECTORS
     for (int64_t i0 = 0; i0 < count; i0++) {
         const int64_t t0 = (int64_t)(i0 + n);
         const float t1 = sums[i0];
@@ -310,7 +310,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_b9d86ac8cd0a2e4cd2c2(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_3a035005a93266430d08(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], 0, p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[2], 0, n);

@@ -30,7 +30,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
         }
         float v3 = v2 / 64.0f;
         float v4 = 1.0f / sx_sqrt_f32(v3 + 0x1.4f8b588e368f1p-17f);
-        SX_VECTOR
+        SX_VECTORS
         for (int64_t i3 = 0; i3 < 64; i3++) {
             const float t3 = in0[64 * i0 + i3];
             const float t4 = in1[i3];
@@ -40,7 +40,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_869f53c97afb108893df(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_685ede24a5f7e5a58f20(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     run->parallel(run, n0, 64, part0, &(struct part0){run, p, n});

@@ -9,7 +9,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     const float *in1 = c->p[1];
     float *out2 = c->p[2];
     for (int64_t i0 = begin; i0 < end; i0++) {
-        SX_VECTOR
+        SX_VECTORS
         for (int64_t i1 = 0; i1 < 64; i1++) {
             const float t0 = in0[64 * i0 + i1];
             const float t1 = in1[i1];
@@ -20,7 +20,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_b140362add2275ad6970(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_e06929bf6c0c13bea840(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     run->parallel(run, n0, 64, part0, &(struct part0){run, p, n});

@@ -35,7 +35,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
                 v1 = v1 + v2;
             }
             float v3 = 1.0f / v1;
-            SX_VECTOR
+            SX_VECTORS
             for (int64_t i4 = 0; i4 < n0; i4++) {
                 out1[i0 * n0 + i4] = a0[i4] * v3;
             }
@@ -55,7 +55,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
                 v4 = v4 + v5;
             }
             float v6 = 1.0f / v4;
-            SX_VECTOR
+            SX_VECTORS
             for (int64_t i7 = 0; i7 < n0; i7++) {
                 const float t5 = in0[i0 * n0 + i7];
                 out1[i0 * n0 + i7] = sx_exp_weight_f32(t5 - v0) * v6;
@@ -64,7 +64,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_a1876970109c7a72e5b3(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_193d3cd56560c5bf67d0(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];

@@ -11,7 +11,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     const int64_t n1 = c->n[1];
     const int64_t n2 = c->n[2];
     for (int64_t i0 = begin; i0 < end; i0++) {
-        SX_VECTOR
+        SX_VECTORS
         for (int64_t i1 = 0; i1 < n0 * n1; i1++) {
             const float t0 = in0[i1 * n2 + i0];
             out1[i0 * n0 * n1 + i1] = t0;
@@ -19,7 +19,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_2750fdd2a666e0d5865f(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_a2997e6595848a48ee74(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];

@@ -1,6 +1,32 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
+
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 14));
+        const int64_t t1 = (int64_t)((i0 % 14));
+        SX_VECTORS
+        for (int64_t i1 = 0; i1 < 32; i1++) {
+            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
+        }
+    }
+}
+
+int32_t k_1286dc783c61d1ebf480(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
 #include "denormals.h"
 
 struct env { sx_run *run; void *p[4]; const int64_t *n; };
@@ -10,7 +36,7 @@ static inline void store_row(const struct env *env, int64_t b, int64_t m, int64_
     (void)env, (void)b, (void)m, (void)n;
     const float *in2 = env->p[2];
     float *out3 = env->p[3];
-    SX_VECTOR
+    SX_VECTORS
     for (int64_t i0 = 0; i0 < count; i0++) {
         const int64_t t0 = (int64_t)(i0 + n);
         const float t1 = sums[i0];
@@ -748,35 +774,9 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_a934ae13f5356b583ca2(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_6b73ec085d8bbad72af8(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
-
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 14));
-        const int64_t t1 = (int64_t)((i0 % 14));
-        SX_VECTOR
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
-        }
-    }
-}
-
-int32_t k_c07746df9276861f42d4(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

@@ -28,7 +28,7 @@ from sardonyx.sizes import product
 __all__ = ["find_narrow"]
 
 # Bounds of a value: rows whose largest number is between are not scaled.
-_LEAST_BOUND, _BOUND = 2.0**-3, 2.0**7
+_LEAST_BOUND, _BOUND = 2.0**-3, 2.0**6
 _LARGEST = 32768  # sums of a depthwise convolution, with all signs alike
 _LEAST_WEIGHT = 2.0**-8  # the largest of a filter: a 64th of that has all bits in float16
 _LEAST_CHANNELS = 16  # two vectors

@@ -83,9 +83,9 @@ def test_only_a_cpu_that_multiplies_halves_has_it() -> None:
 
 
 def test_a_bound_past_what_need_not_be_scaled() -> None:
-    assert narrow(plan_of(bound=128)) == {"a", "b"}
+    assert narrow(plan_of(bound=64)) == {"a", "b"}
     assert narrow(plan_of(bound=0.125)) == {"a", "b"}
-    assert not narrow(plan_of(bound=129))
+    assert not narrow(plan_of(bound=65))
     assert not narrow(plan_of(bound=0.12))  # what is far below would be 0
     assert not narrow(plan_of(bound=float("inf")))
     assert not narrow(plan_of(bound=float("nan")))

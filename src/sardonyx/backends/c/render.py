@@ -50,6 +50,7 @@ __all__ = ["HEADERS", "KernelPrinter", "is_short", "render_epilogue", "render_ke
 _PLAIN = {"add", "sub", "mul", "min", "max"}
 _CONSTANTS = 2  # a scale and a bias
 _FEW_SUMS = 4  # of a loop, which is interleaved four times
+_LONG = 32  # iterations of a loop that is worth several vectors at a time
 
 HEADERS = '#include "abi.h"\n#include "index.h"\n#include "scalar.h"\n'
 SHORT = 64  # iterations of a loop whose arrays may be held in registers
@@ -214,14 +215,22 @@ class KernelPrinter:
             self._loop_of_bytes(loop, "0", self._s(loop.extent))
             return
         if loop.kind == "vector":
-            # Sums of one vector would wait for each other; many of them would not fit the registers several times.
-            apart = "SX_INTERLEAVED" if 0 < len(sums) <= _FEW_SUMS else "SX_VECTOR"
-            self._line("SX_REGISTERS" if self._stays_in_registers(loop) else apart)
+            self._line(self._vectors(loop, len(sums)))
         elif loop.kind == "unroll":
             self._line("SX_UNROLL")
         self._for(loop, "0", self._s(loop.extent))
         if reassociates:
             self._line("}")
+
+    def _vectors(self, loop: For, sums: int) -> str:
+        """How many vectors of a loop at a time."""
+        if self._stays_in_registers(loop):
+            return "SX_REGISTERS"
+        if sums:
+            # Those of one vector would wait for each other; many of them would not fit the registers several times.
+            return "SX_INTERLEAVED" if sums <= _FEW_SUMS else "SX_VECTOR"
+        is_long = not isinstance(loop.extent, int) or loop.extent >= _LONG
+        return "SX_VECTORS" if is_long else "SX_VECTOR"
 
     def _rounds_to_bytes(self, loop: For) -> bool:
         """Whether all that it writes are bytes, and they are made of floats."""
@@ -286,7 +295,7 @@ class KernelPrinter:
             self._loop_of_bytes(loop, "begin", "end")
         else:
             if not any(isinstance(one, (For, While)) for one in statements(loop.body)):
-                self._line("SX_VECTOR")
+                self._line("SX_VECTORS")
             self._for(loop, "begin", "end")
         self._lines.append("}")
 

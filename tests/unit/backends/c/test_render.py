@@ -29,7 +29,7 @@ from sardonyx.loops.nodes import (
     const,
 )
 from sardonyx.options import Environment
-from sardonyx.sizes import symbol
+from sardonyx.sizes import Size, symbol
 
 ROOT = Path(__file__).parents[4]
 PRINT_ALL = """
@@ -159,4 +159,13 @@ def test_loops_of_many_sums_are_not_interleaved(sums: int, kind: str) -> None:
     body += [Store("y", number, Var(name, "f32")) for number, name in enumerate(names)]
     buffers = (Buffer("x", "f32", "in"), Buffer("y", "f32", "out"))
     text = render_kernel(Kernel(buffers, (), tuple(body), ()), "k")
-    assert re.findall(r"SX_(?:INTERLEAVED|VECTOR)", text) == [kind]
+    assert re.findall(r"SX_(?:INTERLEAVED|VECTORS?)", text) == [kind]
+
+
+@pytest.mark.parametrize(("extent", "kind"), [(symbol("n"), "SX_VECTORS"), (32, "SX_VECTORS"), (31, "SX_VECTOR")])  # fmt: skip
+def test_long_loops_take_several_vectors_at_a_time(extent: Size, kind: str) -> None:
+    """Each step of a long formula waits for the one before; short loops would be nothing but the rest."""
+    body = For("i", extent, (Store("y", symbol("i"), Load("x", symbol("i"), "f32")),), "vector")
+    buffers = (Buffer("x", "f32", "in"), Buffer("y", "f32", "out"))
+    text = render_kernel(Kernel(buffers, ("n",), (body,)), "k")
+    assert re.findall(r"SX_\w*VECTORS?", text) == [kind]

@@ -158,7 +158,7 @@ def weigh_function(name: str, spec: AttentionSpec) -> str:
     return f"""\
 static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {value} *total) {{
     {value} highest = *top, sum = 0;
-    SX_VECTOR
+    SX_INTERLEAVED
     for (int64_t i = 0; i < count; i++)
         highest = sx_max_{kind}(highest, row[i]);
     /* Where nothing was seen yet but -inf, the weights are 0 and not NaN: other blocks may follow. */
@@ -204,7 +204,7 @@ def finish_function(
 static inline void {name}_finish({value} *sums, {value} total, const {stored} *values, int64_t keys) {{
     const {value} factor = {factor};
     (void)values, (void)keys;
-{zeros}    SX_VECTOR
+{zeros}    SX_VECTORS
     for (int64_t j = 0; j < {pitch}; j++)
         sums[j] *= factor;
 }}

@@ -25,8 +25,9 @@ from sardonyx.backends.c.kernels.half_tile import (
     LARGEST,
     LONG,
     ROWS,
-    RUN,
     SHORT,
+    USUAL,
+    Sums,
     half_call,
     half_tile_functions,
 )
@@ -51,6 +52,9 @@ _SUMS = 32768  # elements of C that wait on the stack for the next block of K
 _STRIPS = 32  # in a block of rows
 _TASK = 1 << 19  # multiplications worth a task of their own
 _TASKS = 4  # for every thread
+_MANY = (
+    256  # products of a convolution: such ones come late in a network, and add little to its error
+)
 _EVEN = 8  # strips of every thread of which one more or less matters
 
 
@@ -69,8 +73,8 @@ def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     if spec.in_halves:
         spec = replace(spec, copies=False)
     inner = spec.channels // spec.groups * prod(spec.window.kernel)
-    run = RUN if inner >= LONG else SHORT
-    loops = Loops(partial(_functions, products=run, of_halves=spec.in_halves), _launch)
+    sums = LONG if inner >= _MANY else SHORT
+    loops = Loops(partial(_functions, products=sums, of_halves=spec.in_halves), _launch)
     text = conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
     return f'#include "halves.h"\n{text}'
 
@@ -85,7 +89,7 @@ def _blocks(nest: Nest) -> Blocks:
     return replace(usual, panels=panels, tiles=strips)
 
 
-def _functions(nest: Nest, products: int, *, of_halves: bool = False) -> str:
+def _functions(nest: Nest, products: Sums, *, of_halves: bool = False) -> str:
     name, blocks = nest.family.name, _blocks(nest)
     counts = row_counts(nest.height, ROWS)
     pitch = blocks.panels * COLUMNS
@@ -249,4 +253,4 @@ else
 """
 
 
-_MULTIPLYING = Loops(partial(_functions, products=RUN), _launch)
+_MULTIPLYING = Loops(partial(_functions, products=USUAL), _launch)

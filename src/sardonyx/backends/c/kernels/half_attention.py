@@ -18,8 +18,7 @@ from __future__ import annotations
 from sardonyx.backends.c.kernels.attention import AttentionSpec, finish_function, weigh_function
 from sardonyx.backends.c.kernels.half_tile import (
     ROWS,
-    RUN,
-    RUNS,
+    USUAL,
     half_call,
     half_tile_functions,
 )
@@ -105,7 +104,7 @@ def _pack(name: str, spec: AttentionSpec) -> str:
     """A task is a panel of keys, and the rows of values beside it."""
     size, pitch = spec.size, _pitch(spec)
     # Sums of a group of products of the largest query that is not scaled.
-    highest = _SUM - _QUERIES - (min(size, RUN * RUNS) - 1).bit_length()
+    highest = _SUM - _QUERIES - (min(size, USUAL.products) - 1).bit_length()
     return f"""\
 static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;

@@ -1,7 +1,7 @@
 """The micro-kernel of float16: a strip of up to eight rows times panels of sixteen columns, 32 registers full.
 
     for every panel
-        for every group of runs                     4 of them, of 64 products each
+        for every group of runs                     4 of them, of 64 products each: `Sums`
             for every run of K
                 c[r][j] = 0                         float16
                 for k in the run
@@ -19,26 +19,39 @@ the beginning, or is too large for float32: `<name>_plain` computes it again, in
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 
-__all__ = ["LARGEST", "LONG", "ROWS", "RUN", "RUNS", "SHORT", "half_call", "half_tile_functions"]
+__all__ = ["LARGEST", "LONG", "ROWS", "SHORT", "USUAL", "Sums", "half_call", "half_tile_functions"]
 
 ROWS = 8
-RUN = 64  # products
-RUNS = 4  # of a group
-SHORT = 40  # products of a run of a short convolution: 0.83 of the error, 3% of the time more
-LONG = 256  # products of a convolution that is not: such ones come late, and add little to a network's error
-LARGEST = (
-    7  # exponent of the largest number of a row that is not scaled: sums of a group are below 2^15
-)
 _LANES = 8
 _UNROLLED = 4
 
 
-def half_tile_functions(name: str, row_counts: Iterable[int], run: int = RUN) -> str:
-    """C text: `<name>_rows_<n>` for every number of rows asked for, by runs of so many products, `<name>_finish_products` and `<name>_plain`."""
-    kernels = "\n".join(_rows_function(name, rows, run) for rows in sorted(set(row_counts)))
+@dataclass(frozen=True)
+class Sums:
+    """How many products are added up in float16: `runs` times `run`."""
+
+    run: int
+    runs: int
+
+    @property
+    def products(self) -> int:
+        return self.run * self.runs
+
+
+USUAL = Sums(64, 4)
+SHORT = Sums(40, 6)  # of convolutions of few products: 0.83 of the error, 3% of the time more
+LONG = Sums(128, 4)  # of convolutions of many: 1.4 times the error, 3% of the time less
+# Exponent of the largest number of a row that is not scaled: weights are below 1, and sums below 2^15.
+LARGEST = 6
+
+
+def half_tile_functions(name: str, row_counts: Iterable[int], sums: Sums = USUAL) -> str:
+    """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish_products` and `<name>_plain`."""
+    kernels = "\n".join(_rows_function(name, rows, sums) for rows in sorted(set(row_counts)))
     return f"""\
 #include "halves.h"
 {kernels}
@@ -103,8 +116,7 @@ def half_call(name: str, row_counts: Iterable[int], rows: str, arguments: str) -
     return "\n".join([f"switch ({rows}) {{", *cases, "}"])
 
 
-def _rows_function(name: str, rows: int, run: int) -> str:
-    runs = RUN * RUNS // run
+def _rows_function(name: str, rows: int, sums: Sums) -> str:
     cells = [(r, v) for r in range(rows) for v in range(COLUMNS // _LANES)]
     begin = [f"sx_h8 c{r}_{v} = {{0}};" for r, v in cells]
 
@@ -141,7 +153,7 @@ static __attribute__((noinline)) void {name}_rows_{rows}(
         int32_t first = fresh, runs = 0;
         int64_t left = depth;
         do {{
-            int64_t k = left < {run} ? left : {run};
+            int64_t k = left < {sums.run} ? left : {sums.run};
             left -= k;
             {_lines(begin, 12)}
             for (; k >= {_UNROLLED}; k -= {_UNROLLED}, x0 += {_UNROLLED * ROWS}, y += {_UNROLLED * COLUMNS}) {{
@@ -153,7 +165,7 @@ static __attribute__((noinline)) void {name}_rows_{rows}(
             if (runs > 0) {{
                 {_lines(add, 16)}
             }}
-            if (++runs < {runs} && left > 0) {{
+            if (++runs < {sums.runs} && left > 0) {{
                 {_lines(keep, 16)}
             }} else {{
                 if (first) {{
@@ -176,4 +188,4 @@ def _lines(lines: Iterable[str], indent: int) -> str:
 
 
 assert HEAD * 2 == COLUMNS * 4
-assert RUN * RUNS << LARGEST <= 1 << 15
+assert all(sums.products << LARGEST <= 1 << 15 for sums in (USUAL, SHORT, LONG))

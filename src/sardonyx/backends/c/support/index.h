@@ -16,7 +16,14 @@
 #if defined(__clang__)
 /* Unrolling is off: clang would unroll short loops before it could vectorise them. */
 #define SX_VECTOR _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
-/* The same for long chains of arithmetic: four vectors at a time hide how long each step takes. */
+/* The same for longer loops: several vectors at a time hide how long each step takes. So many that their numbers and some
+ * constants share the registers, and that compilers take what is left in vectors too. */
+#if defined(__aarch64__)
+#define SX_VECTORS _Pragma("clang loop vectorize(assume_safety) interleave_count(4) unroll(disable)")
+#else
+#define SX_VECTORS _Pragma("clang loop vectorize(assume_safety) interleave_count(2) unroll(disable)")
+#endif
+/* The same for sums. */
 #define SX_INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
 /* So many results at a time: compilers count by the widest type, and bytes that are made of floats come four at a time. */
 #define SX_SIXTEEN _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) unroll(disable)")
@@ -27,6 +34,7 @@
 #define SX_REASSOCIATE _Pragma("clang fp reassociate(on)")
 #else
 #define SX_VECTOR _Pragma("GCC ivdep")
+#define SX_VECTORS _Pragma("GCC ivdep")
 #define SX_INTERLEAVED _Pragma("GCC ivdep")
 #define SX_SIXTEEN _Pragma("GCC ivdep")
 #define SX_EIGHT _Pragma("GCC ivdep")

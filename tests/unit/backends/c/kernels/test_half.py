@@ -15,7 +15,7 @@ from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
-from sardonyx.backends.c.kernels.half_tile import RUN, RUNS
+from sardonyx.backends.c.kernels.half_tile import LONG, USUAL
 from sardonyx.backends.c.kernels.half_winograd import half_winograd
 from sardonyx.backends.c.kernels.halves import (
     COLUMNS,
@@ -31,8 +31,8 @@ Array = NDArray[np.float32]
 DYNAMIC = GemmSpec("n[0]", "n[1]", "n[2]", Operand("n[2]"), Packed())
 # The largest error, of the sum of the products' magnitudes: 2^-11 for each operand, and as much for every rounding of
 # a run and of its group.
-LOST = (RUN + RUNS + 2) * 2.0**-11
-USUAL = 2.0**-9  # what errors at random come to, of the root of the sum of squares
+LOST = (LONG.run + LONG.runs + 2) * 2.0**-11
+RANDOM = 2.0**-9  # what errors at random come to, of the root of the sum of squares
 
 compiled = pytest.mark.skipif("fp16" not in host_cpu().features, reason="no float16 arithmetic")
 
@@ -73,7 +73,7 @@ def check(c: Array, a: Array, b: Array) -> None:
     magnitudes = np.abs(exact_a) @ np.abs(exact_b)
     assert (difference <= LOST * magnitudes).all()
     usual = np.sqrt(np.square(exact_a) @ np.square(exact_b))
-    assert c.size < 64 or np.sqrt(np.mean(np.square(difference / usual))) <= USUAL
+    assert c.size < 64 or np.sqrt(np.mean(np.square(difference / usual))) <= RANDOM
 
 
 def test_every_column_is_scaled_by_a_power_of_two() -> None:
@@ -182,9 +182,9 @@ def test_rows_and_columns_of_every_size_beside_each_other(kernel: Kernel) -> Non
 
 @compiled
 def test_numbers_at_the_borders_of_what_is_not_scaled(kernel: Kernel) -> None:
-    depth = 2 * RUN * RUNS
+    depth = 2 * USUAL.products
     b = np.full((depth, 16), 1 - 2.0**-11, np.float32)  # the largest that is not scaled
-    for size in (2.0**-3, 2.0**7, 2.0**-4, 2.0**8, 65504.0, 1e5, 1e-8, 1e35):
+    for size in (2.0**-3, 2.0**6, 2.0**-4, 2.0**7, 65504.0, 1e5, 1e-8, 1e35):
         a = np.full((8, depth), size, np.float32)
         # Equal terms are rounded the same way, over and over: the worst that can happen to a run.
         assert np.allclose(product(kernel, a, b), size * depth, rtol=1e-2, atol=0)
@@ -275,6 +275,18 @@ def test_convolutions(channels: int, filters: int, groups: int, where: Window, t
             some = answer[image][:, group * filters // groups : (group + 1) * filters // groups]
             b = columns[group].reshape(-1, filters // groups)
             check(np.ascontiguousarray(some), rows[image, group], b)
+
+
+@compiled
+@pytest.mark.parametrize("size", [2.0**-3, 2.0**6, 2.0**7, 65504.0])
+def test_long_sums_of_a_convolution_do_not_overflow(size: float, tmp_path: Path) -> None:
+    channels = 2 * LONG.products
+    spec = ConvSpec(1, channels, 16, window(3, 1, 1, 0))
+    made = compile_kernel("sums", half_convolution("sums", spec, "store_row", NEON), tmp_path)
+    x = np.full((1, 3, 3, channels), size, np.float32)
+    weights = np.full((16, channels, 1, 1), 1 - 2.0**-11, np.float32)
+    answer = results(made, (1, 9, 16), x, pack_half_filters(weights, 1))
+    assert np.allclose(answer, size * channels, rtol=2e-2, atol=0)
 
 
 @compiled
