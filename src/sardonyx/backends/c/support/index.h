@@ -20,8 +20,10 @@
  * constants share the registers, and that compilers take what is left in vectors too. */
 #if defined(__aarch64__)
 #define SX_VECTORS _Pragma("clang loop vectorize(assume_safety) interleave_count(4) unroll(disable)")
-#else
+#elif defined(__x86_64__)
 #define SX_VECTORS _Pragma("clang loop vectorize(assume_safety) interleave_count(2) unroll(disable)")
+#else
+#define SX_VECTORS SX_VECTOR
 #endif
 /* The same for sums. */
 #define SX_INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
