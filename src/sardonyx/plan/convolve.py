@@ -52,7 +52,7 @@ from sardonyx.plan.plan import (
     Packing,
 )
 from sardonyx.plan.target import Target
-from sardonyx.plan.winograd import winograd_is_possible, winograd_pays
+from sardonyx.plan.winograd import FLOATS, HALVES, winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
 from sardonyx.sizes import Size, product, symbol
 
@@ -160,19 +160,24 @@ def _choice(
     channels, filters = case.channels, case.outputs
     variants = convolution_variants(target, window, channels, case.stored, case.summed)
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
-        pays = winograd_pays(target, channels, filters, shape[0], counts)
+        pays = winograd_pays(target, channels, filters, shape[0], counts, FLOATS)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
     variants = with_few_columns(target, variants, case.summed, filters // window.groups)
     if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
         inner = channels * math.prod(window.kernel)
         variants = with_amx(target, variants, product(counts), inner, filters)
     if plain and case.held == case.stored == "f32":
-        variants = _in_halves(target, variants, window, case, counts)
+        variants = _in_halves(target, variants, window, case, shape[0], counts)
     return choose(target, problem, variants)
 
 
 def _in_halves(
-    target: Target, variants: tuple[str, ...], window: Window, case: Case, counts: list[Size]
+    target: Target,
+    variants: tuple[str, ...],
+    window: Window,
+    case: Case,
+    images: Size,
+    counts: list[Size],
 ) -> tuple[str, ...]:
     """Other kernels, and those in float16 arithmetic."""
     inner = case.channels // window.groups * math.prod(window.kernel)
@@ -183,6 +188,7 @@ def _in_halves(
     variants = with_halves(target, variants, "direct f16", pays=pays)
     if not winograd_is_possible(target, window, case.channels, case.outputs, "f32"):
         return variants
+    pays = pays and winograd_pays(target, case.channels, case.outputs, images, counts, HALVES)
     return with_halves(target, variants, "winograd f16", pays=pays)
 
 

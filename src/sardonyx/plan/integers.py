@@ -57,7 +57,7 @@ from sardonyx.plan.plan import (
     ProductKernel,
 )
 from sardonyx.plan.target import Target
-from sardonyx.plan.winograd import integer_winograd_is_possible, winograd_pays
+from sardonyx.plan.winograd import BYTES, integer_winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
 
@@ -382,7 +382,7 @@ def _convolved(
         variants = _with_split(variants, "direct split", *each)
     variants = with_byte_tiles(target, variants, product(counts), *each)
     if integer_winograd_is_possible(target, window, channels, filters):
-        pays = winograd_pays(target, channels, filters, shape[0], counts, of_bytes=True)
+        pays = winograd_pays(target, channels, filters, shape[0], counts, BYTES)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
     choice = choose(target, problem, variants)
     if choice.variant in SPLIT:

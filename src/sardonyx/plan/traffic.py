@@ -24,7 +24,7 @@ from sardonyx.sizes import Size, ceil_div, product
 
 __all__ = ["Access", "accesses", "packed_constants"]
 
-WINOGRAD_POINTS = 16  # for every channel and filter
+WINOGRAD_POINTS, HALF_POINTS = 16, 24  # for every channel and filter; of float16
 WINOGRAD_CHANNELS = 128  # of a block, at most
 
 
@@ -132,7 +132,7 @@ def _half_filters(kernel: ConvolutionKernel) -> Size:
     if kernel.choice.variant != "winograd f16":
         return plain
     heads = (ceil_div(kernel.channels, WINOGRAD_CHANNELS) - 1) * half_bytes(filters, 0)
-    return plain + WINOGRAD_POINTS * (half_bytes(filters, kernel.channels) + heads)
+    return plain + HALF_POINTS * (half_bytes(filters, kernel.channels) + heads)
 
 
 def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:

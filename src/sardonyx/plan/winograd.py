@@ -1,34 +1,59 @@
-"""Whether a convolution may be computed by Winograd's F(2×2, 3×3), and whether a rule expects that to pay.
+"""Whether a convolution may be computed by Winograd's algorithm, and whether a rule expects that to pay.
 
-Four outputs take 16 multiplications for each channel and filter instead of 36. Beside these there are the
+F(2×2, 3×3) makes four outputs of 16 multiplications for each channel and filter instead of 36. Beside these there are the
 transforms of inputs and outputs, of 16 values each for every tile and channel, or filter, and 16 weights to read
-where there were 9. Odd sizes waste half of their last tiles.
+where there were 9. Odd sizes waste half of their last tiles. In float16 it is F(2×4, 3×3): eight outputs of 24.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 
-__all__ = ["integer_winograd_is_possible", "winograd_is_possible", "winograd_pays"]
+__all__ = [
+    "BYTES",
+    "FLOATS",
+    "HALVES",
+    "Costs",
+    "integer_winograd_is_possible",
+    "winograd_is_possible",
+    "winograd_pays",
+]
 
 LEAST = 16  # channels, and filters: the widest vectors have as many lanes
 _LEAST_BYTES = 32  # channels: as many numbers of 16 bits
 _MOST_BYTES = 2048  # of which sums of products, times 4, fit into 32 bits
 
-# In multiplications of the plain kernel, fitted to times on Neoverse N1. Reading weights was fitted on AVX-512: it costs
-# the more multiplications the more of them a vector makes meanwhile.
-_POINTS = 18  # for every tile, channel and filter
-_TRANSFORM = 80  # for every tile and channel, and for every tile and filter
-_WEIGHT = 7  # for every channel, filter and lane of a vector: reading U
-_BYTE_POINTS, _BYTE_WEIGHT = (
-    24,
-    56,
-)  # the same of bytes, on AVX-512: the plain kernel takes three instructions for what pairs take four
+
+@dataclass(frozen=True)
+class Costs:
+    """What an algorithm takes, in multiplications of the plain kernel.
+
+    Attributes:
+        tile: outputs down and across.
+        points: for every tile, channel and filter.
+        transform: for every tile and channel, and for every tile and filter.
+        weight: for every channel and filter: reading U.
+        lane: the same for every lane of a vector: the more of them it multiplies meanwhile.
+    """
+
+    tile: tuple[int, int]
+    points: float
+    transform: int
+    weight: int = 0
+    lane: int = 0
+
+
+# Fitted to times on Neoverse N1; reading weights, and all of bytes, to times on AVX-512. There the plain kernel takes three
+# instructions for what pairs of bytes take four.
+FLOATS = Costs((2, 2), 18, 80, lane=7)
+BYTES = Costs((2, 2), 24, 80, weight=56)
+HALVES = Costs((2, 4), 25.5, 350, weight=56)
 _GAIN = 0.9  # of the plain kernel's: less would not be worth the larger weights
 _UNKNOWN = 16  # what a size of an image is taken for where nobody knows it; there is one image
 
@@ -66,8 +91,7 @@ def winograd_pays(
     filters: int,
     images: Size,
     output: Sequence[Size],
-    *,
-    of_bytes: bool = False,
+    costs: Costs,
 ) -> bool:
     """Whether it should be the faster way.
 
@@ -79,8 +103,8 @@ def winograd_pays(
     """
     height, width = (size if isinstance(size, int) else _UNKNOWN for size in output)
     several = images if isinstance(images, int) else 1
-    pixels, tiles = several * height * width, several * (-(-height // 2)) * (-(-width // 2))
-    pairs = channels * filters
-    points, weight = (_BYTE_POINTS, _BYTE_WEIGHT) if of_bytes else (_POINTS, _WEIGHT * target.lanes)
-    cost = tiles * (points * pairs + _TRANSFORM * (channels + filters)) + weight * pairs
-    return cost < _GAIN * 9 * pixels * pairs
+    down, across = costs.tile
+    tiles, pairs = several * -(-height // down) * -(-width // across), channels * filters
+    work = tiles * (costs.points * pairs + costs.transform * (channels + filters))
+    weights = (costs.weight + costs.lane * target.lanes) * pairs
+    return work + weights < _GAIN * 9 * several * height * width * pairs

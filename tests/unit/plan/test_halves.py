@@ -77,3 +77,16 @@ def test_plans_of_a_product_and_of_convolutions() -> None:
     )
     found = next(k for k in strided.kernels if isinstance(k, ConvolutionKernel))
     assert found.choice.variant == "direct f16"
+
+
+@pytest.mark.parametrize(("size", "variant"), [(14, "winograd f16"), (2, "direct f16")])
+def test_plans_of_winograds_algorithm(size: int, variant: str) -> None:
+    """Where its tiles of outputs are used; in several blocks of channels."""
+    square = f"{size}, {size}"
+    planned = plan_of(
+        f"g (float[1, 200, {square}] x, float[40, 200, 3, 3] v) => (float[1, 40, {square}] y)"
+        "{ y = Conv<pads=[1, 1, 1, 1]>(x, v) }",
+        (40, 200, 3, 3),
+    )
+    found = next(k for k in planned.kernels if isinstance(k, ConvolutionKernel))
+    assert found.choice.variant == variant

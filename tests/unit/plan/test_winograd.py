@@ -10,7 +10,7 @@ from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.kernels.isa import AVX512, NEON
 from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
-from sardonyx.plan.winograd import winograd_is_possible, winograd_pays
+from sardonyx.plan.winograd import FLOATS, HALVES, winograd_is_possible, winograd_pays
 from sardonyx.sizes import Size, symbol
 
 TARGET = target_of(NEON)
@@ -60,11 +60,26 @@ def test_strict_rules_it_out() -> None:
     ],
 )
 def test_the_rule(channels: int, images: Size, output: tuple[Size, Size], pays: bool) -> None:
-    assert winograd_pays(TARGET, channels, channels, images, output) is pays
+    assert winograd_pays(TARGET, channels, channels, images, output, FLOATS) is pays
+
+
+@pytest.mark.parametrize(
+    ("channels", "output", "pays"),
+    [
+        (64, (56, 56), True),
+        (512, (7, 7), True),
+        (64, (2, 2), False),  # half of the tile is thrown away
+        (64, (64, 1), False),
+        (16, (56, 56), False),  # packing rows costs as much as the products
+        (64, (symbol("h"), symbol("w")), True),
+    ],
+)
+def test_the_rule_for_float16(channels: int, output: tuple[Size, Size], pays: bool) -> None:
+    assert winograd_pays(TARGET, channels, channels, 1, output, HALVES) is pays
 
 
 def test_wider_vectors_wait_longer_for_weights() -> None:
     # The last layers of a ResNet: U is three times the plain weights.
     wide = target_of(AVX512)
-    assert not winograd_pays(wide, 512, 512, 1, (7, 7))
-    assert winograd_pays(wide, 512, 512, 1, (14, 14))
+    assert not winograd_pays(wide, 512, 512, 1, (7, 7), FLOATS)
+    assert winograd_pays(wide, 512, 512, 1, (14, 14), FLOATS)
