@@ -7,7 +7,7 @@
     nest        the blocks and tasks around it
     gemm gemv   products of matrices; of a few rows
     conv        convolution, one to three dimensions, grouped
-    winograd    convolution of 3×3 by fewer multiplications; `points` has its weights
+    winograd    convolution of 3×3 by fewer multiplications; `cells` has its transforms, `points` its weights
     half        products and convolutions in float16 arithmetic; `halves` has their weights, `half_tile` the micro-kernel
     depthwise   convolution of every channel by itself
     attention   two products with a softmax in between, which has functions of rows of its own

@@ -1,4 +1,4 @@
-"""Winograd's convolution in float16 arithmetic: transforms in float32, as in `winograd`, products as in `half_tile`.
+"""Winograd's F(2×4, 3×3) in float16 arithmetic: transforms in float32, as in `winograd`, products as in `half_tile`.
 
     for every block of channels
         for every strip of eight tiles of outputs
@@ -7,10 +7,10 @@
         for every point and strip: product, added to M
     for every tile: Y, and an epilogue for each of its pixels
 
-V of a tile and point is a row, and scaled as rows are; a filter has one scale, in its points and plainly. Transforming and packing V takes as long as multiplying it with 30
-filters, so that a task takes many. Outputs that are not finite are computed again
-in float32, from the weights that lie behind U; those that are small beside others of their tile are left as they are: the
-error of all is a part of the largest, and this precision promises no more.
+V of a tile and point is a row, and scaled as rows are; a filter has one scale, in its points and plainly. Transforming
+and packing V takes as long as multiplying it with 25 filters, so that a task takes many. Outputs that are not finite are
+computed again in float32, from the weights that lie behind U; those that are small beside others of their tile are left
+as they are: the error of all is a part of the largest, and this precision promises no more.
 """
 
 from __future__ import annotations
