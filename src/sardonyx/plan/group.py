@@ -79,14 +79,9 @@ def group_nodes(
     graph: Graph,
     forced: Collection[ir.Value],
     attentions: Collection[Attention] = (),
-    in_halves: Collection[Work] = (),
 ) -> Grouping:
-    """Group the graph's nodes; the `forced` values are stored whatever the rules say.
-
-    Args:
-        in_halves: contractions in float16 arithmetic, behind which functions are short.
-    """
-    tails, absorbed = _epilogues(graph, forced, attentions, in_halves)
+    """Group the graph's nodes; the `forced` values are stored whatever the rules say."""
+    tails, absorbed = _epilogues(graph, forced, attentions)
     stored = _stored(graph, forced, tails, absorbed, attentions)
     last_product = {one.second: one for one in attentions}
     groups = [
@@ -105,7 +100,6 @@ def _epilogues(
     graph: Graph,
     forced: Collection[ir.Value],
     attentions: Collection[Attention],
-    in_halves: Collection[Work],
 ) -> tuple[dict[Work, list[Work]], set[Work]]:
     """What follows each root and can happen while its results are at hand."""
     tails: dict[Work, list[Work]] = {}
@@ -122,8 +116,6 @@ def _epilogues(
         value = work.node.outputs[0]
         while len(tails[work]) < MAX_CHAIN:
             followers = _followers(graph, at, work, value, forced)
-            if work not in in_halves and _is_swish(work, followers):
-                break
             if not followers or not absorbed.isdisjoint(followers):
                 break
             tails[work] += followers
@@ -196,16 +188,6 @@ def _followers(
         pending = {one: ones for one, ones in pending.items() if ones}
         pending[result] = list(graph.readers.get(result, []))
     return []
-
-
-def _is_swish(root: Work, followers: Collection[Work]) -> bool:
-    """Whether a convolution is followed by a function like Sigmoid and one product. Measured, a pass over memory costs
-    less: fused, EfficientNet (x · Sigmoid(x)) took 4% longer, but PP-OCR v6 (Gelu written out) 6% less."""
-    return (
-        isinstance(root.lowering, Convolution)
-        and len(followers) == 2
-        and any(_weight(one) >= LONG_FUNCTION for one in followers)
-    )
 
 
 def _follows(graph: Graph, root: Work, value: ir.Value, reader: Work) -> bool:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sardonyx.ops.lowering import Convolution
-from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.target import Target
-from sardonyx.sizes import Size, ceil_div, product
+from sardonyx.sizes import Size, ceil_div
 
 __all__ = [
     "HALF_ARITHMETIC",
     "HALF_PANEL",
-    "find_halves",
     "half_attention_elements",
     "half_bytes",
     "halves_attention",
@@ -64,22 +61,6 @@ def halves_pay(rows: Size, inner: Size, columns: Size, *, narrow: bool = False) 
     many = rows >= _LEAST_ROWS if isinstance(rows, int) else True
     deep = isinstance(inner, int) and inner >= (_LEAST_NARROW if narrow else _LEAST_DEPTH)
     return many and deep and isinstance(columns, int) and columns >= _LEAST_COLUMNS
-
-
-def find_halves(graph: Graph, target: Target) -> frozenset[Work]:
-    """Convolutions that the rule expects to be computed in float16."""
-
-    def expected(work: Work) -> bool:
-        source, filters = work.node.inputs[:2]
-        weights = None if filters is None else graph.constants.get(filters)
-        if weights is None or source is None or graph.dtype(source) != "f32":
-            return False
-        filters_of_all, channels = weights.shape[:2]
-        rows = product(graph.shape(work.node.outputs[0])) // filters_of_all
-        return channels > 1 and halves_pay(rows, weights[0].size, filters_of_all)
-
-    found = (work for work in graph.works if isinstance(work.lowering, Convolution))
-    return frozenset(work for work in found if may_halve(target) and expected(work))
 
 
 def halves_attention(target: Target, rows: Size, keys: Size, size: int, width: int) -> bool:

@@ -44,7 +44,6 @@ from sardonyx.plan.graph import (
     read_graph,
 )
 from sardonyx.plan.group import Group, Grouping, group_nodes
-from sardonyx.plan.halves import find_halves
 from sardonyx.plan.integers import write_integer_convolution, write_integer_product
 from sardonyx.plan.layout import choose_orders
 from sardonyx.plan.narrow import find_narrow
@@ -113,8 +112,7 @@ def _plan_rounds(
         before = len(refused), len(required)
         forced = required | (graph.sizing & graph.producer.keys()) | graph.forced
         attentions = () if target is None else find_attentions(graph, forced, target)
-        in_halves = () if target is None else find_halves(graph, target)
-        grouping = group_nodes(graph, forced, attentions, in_halves)
+        grouping = group_nodes(graph, forced, attentions)
         orders = {} if target is None else choose_orders(graph, grouping)
         if target is not None:
             graph = graph.storing(find_narrow(graph, grouping, target))
