@@ -52,9 +52,7 @@ _SUMS = 32768  # elements of C that wait on the stack for the next block of K
 _STRIPS = 32  # in a block of rows
 _TASK = 1 << 19  # multiplications worth a task of their own
 _TASKS = 4  # for every thread
-_MANY = (
-    256  # products of a convolution: such ones come late in a network, and add little to its error
-)
+_MANY = 256  # products of a convolution that comes late in a network, and adds little to its error
 _EVEN = 8  # strips of every thread of which one more or less matters
 
 
