@@ -49,11 +49,11 @@ class Costs:
     lane: int = 0
 
 
-# Fitted to times on Neoverse N1; reading weights, and all of bytes, to times on AVX-512. There the plain kernel takes three
-# instructions for what pairs of bytes take four.
+# Fitted to times on Neoverse N1; how FLOATS read weights, and all of BYTES, to times on AVX-512. There the plain kernel takes
+# three instructions for what pairs of bytes take four.
 FLOATS = Costs((2, 2), 18, 80, lane=7)
 BYTES = Costs((2, 2), 24, 80, weight=56)
-HALVES = Costs((2, 4), 25.5, 350, weight=56)
+HALVES = Costs((2, 4), 25.5, 240, weight=32)
 _GAIN = 0.9  # of the plain kernel's: less would not be worth the larger weights
 _UNKNOWN = 16  # what a size of an image is taken for where nobody knows it; there is one image
 

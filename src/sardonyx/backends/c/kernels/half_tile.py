@@ -44,7 +44,7 @@ class Sums:
 
 USUAL = Sums(64, 4)
 SHORT = Sums(40, 6)  # of convolutions of few products: 0.83 of the error, 3% of the time more
-LONG = Sums(128, 4)  # of convolutions of many: 1.4 times the error, 3% of the time less
+LONG = Sums(128, 4)  # of convolutions of many: 1.4 times the error, 2% of the time less
 # Exponent of the largest number of a row that is not scaled: weights are below 1, and sums below 2^15.
 LARGEST = 6
 
