@@ -12,6 +12,7 @@ __all__ = ["ROOT", "CpuInfo", "read_beginning", "read_cpuinfo"]
 ROOT = Path("/")
 _FLAGS = re.compile(r"^(?:flags|Features)[ \t]*:(.*)$", re.MULTILINE)  # x86 and ARM
 _MOST = 1 << 24  # bytes: some 2 KB a processor
+_PIECE = 1 << 12  # Linux makes such files a page at a time
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def read_beginning(path: str, most: int = 1 << 16) -> str:
         return ""
     try:
         parts = []
-        while most > 0 and (part := os.read(opened, min(most, 1 << 16))):
+        while most > 0 and (part := os.read(opened, min(most, _PIECE))):
             parts.append(part)
             most -= len(part)
         return b"".join(parts).decode(errors="replace")

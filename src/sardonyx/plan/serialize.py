@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -36,6 +37,7 @@ _CLASSES: dict[str, type[Any]] = {
 }
 _FIELDS = {name: [field.name for field in fields(one)] for name, one in _CLASSES.items()}
 _FORMAT = hashlib.blake2s(json.dumps(_FIELDS, sort_keys=True).encode(), digest_size=8).hexdigest()
+_NESTED = frozenset({list, dict})  # all else is what it stands for
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}  # JSON has no word for them
 
 
@@ -119,17 +121,17 @@ class _Reader:
             self._sizes.append(Expr(read))
 
     def read(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is list:
-            return tuple([self.read(one) for one in value])
-        if kind is not dict:
-            return value
+        if type(value) is list:
+            return tuple(self._read_all(value))
         ((name, content),) = value.items()
         if name == "Size":
             return self._sizes[content]
         if name == "Number":
             return _NUMBERS[content]
-        return _CLASSES[name](*[self.read(one) for one in content])
+        return _CLASSES[name](*self._read_all(content))
+
+    def _read_all(self, values: Sequence[Any]) -> list[Any]:
+        return [self.read(one) if type(one) in _NESTED else one for one in values]
 
     def _monomial(self, mono: list[Any]) -> Monomial:
         atoms = [self._atom(*atom) for atom in mono[::2]]
@@ -137,7 +139,7 @@ class _Reader:
 
     def _atom(self, op: str, *args: Any) -> Atom:
         if op != "symbol":
-            return Atom(op, tuple(self.read(arg) for arg in args))
+            return Atom(op, tuple(self._read_all(args)))
         (name,) = args
         if name not in self._symbols:
             self._symbols[name] = Atom(op, (), name)

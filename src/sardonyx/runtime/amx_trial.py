@@ -115,13 +115,13 @@ def may_use_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> b
 
 def known_verdict(cache: Cache, cpu: Cpu, toolchain: Toolchain) -> Verdict | None:
     """What was found on this machine before; None where nobody has tried, or what is kept is damaged."""
-    found = cache.find(KIND, _key(cpu, toolchain))
+    found = cache.read(KIND, _key(cpu, toolchain))
     if found is None:
         return None
     try:
-        content = json.loads(found.read_bytes())
+        content = json.loads(found)
         usable, why = content["usable"], content["why"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return Verdict(usable, why) if isinstance(usable, bool) and isinstance(why, str) else None
 

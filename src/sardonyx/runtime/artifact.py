@@ -179,10 +179,10 @@ def open_kept(cache: Cache, key: str, choosing: Choosing) -> Opened | None:
 
 
 def _open_whole(cache: Cache, whole: str, threads: int) -> Opened | None:
-    found = cache.find("plan", whole)
+    found = cache.read("plan", whole)
     if found is None:
         return None
-    lines = found.read_bytes().split(b"\n")
+    lines = found.split(b"\n")
     contents = json.loads(lines[0])
     weights = cache.find("weights", contents["weights"])
     library = cache.find("library", contents["library"])
@@ -209,10 +209,10 @@ def _whole_key(cache: Cache, key: str, chosen: str) -> str | None:
         key: of the file.
         chosen: of the form with the kernels of choice.
     """
-    found = cache.find("files", key)
+    found = cache.read("files", key)
     if found is None:
         return chosen
-    identities = [_identity(Path(path)) for path in json.loads(found.read_bytes())]
+    identities = [_identity(Path(path)) for path in json.loads(found)]
     return None if None in identities else content_key("external", chosen, repr(identities))
 
 

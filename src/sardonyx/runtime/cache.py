@@ -27,7 +27,7 @@ from pathlib import Path
 from sardonyx.errors import CacheError
 from sardonyx.options import Environment
 from sardonyx.runtime.budget import OVERHEAD, Budget, Entry, count, limit_of, read_count, walk
-from sardonyx.runtime.entry import DIGEST, drop, is_sound, move_into, seal
+from sardonyx.runtime.entry import DIGEST, drop, is_sound, move_into, read_sound, seal
 from sardonyx.runtime.locks import acquire, release, remove_if_free
 from sardonyx.runtime.private_folder import (
     forbids_execution,
@@ -116,15 +116,28 @@ class Cache:
 
     def find(self, kind: str, key: str) -> Path | None:
         """The entry's file, sound as it was written; what is damaged or not ours is dropped."""
-        by_date = _checked(kind) in _TRUSTED_BY_DATE
-        for root in (self.root, self._spare):
-            if root is None:
-                continue
-            folder = f"{root}/{kind}/{_safe(key)}"
-            for name in _names(folder):
-                if is_sound(folder, name, by_date=by_date):
-                    return Path(folder, name)
+        by_date = kind in _TRUSTED_BY_DATE
+        for folder, name in self._candidates(kind, key):
+            if is_sound(folder, name, by_date=by_date):
+                return Path(folder, name)
         return None
+
+    def read(self, kind: str, key: str) -> bytes | None:
+        """The content of what `find` finds, read once."""
+        for folder, name in self._candidates(kind, key):
+            content = read_sound(folder, name)
+            if content is not None:
+                return content
+        return None
+
+    def _candidates(self, kind: str, key: str) -> Iterator[tuple[str, str]]:
+        """Folder and name of every file under this key."""
+        _checked(kind)
+        for root in (self.root, self._spare):
+            if root is not None:
+                folder = f"{root}/{kind}/{_safe(key)}"
+                for name in _names(folder):
+                    yield folder, name
 
     def put(
         self, kind: str, key: str, write: Callable[[Path], None], *, spare: bool = True

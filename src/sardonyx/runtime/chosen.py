@@ -46,11 +46,11 @@ class Choosing:
 
 def chosen_key(cache: Cache, key: str, choosing: Choosing) -> str | None:
     """The key of the form to open, from the key of the file; None where it is yet to be tuned."""
-    found = cache.find(KIND, _key(key, choosing))
+    found = cache.read(KIND, _key(key, choosing))
     try:
-        content = {} if found is None else json.loads(found.read_bytes())
+        content = {} if found is None else json.loads(found)
         choices, tuned = str(content.get("choices", "")), content.get("tuned") is True
-    except (OSError, ValueError, AttributeError):
+    except (ValueError, AttributeError):
         choices, tuned = "", False
     if choosing.tune and not tuned:
         return None

@@ -9,12 +9,13 @@ import re
 import shutil
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from sardonyx.runtime.private_folder import make_below
 
-__all__ = ["DIGEST", "drop", "is_sound", "move_into", "seal"]
+__all__ = ["DIGEST", "drop", "is_sound", "move_into", "read_sound", "seal"]
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _SAME = 3_600_000_000_000  # nanoseconds, an hour: uses that are no further apart are not told apart
@@ -23,6 +24,26 @@ _ATTEMPTS = 3  # another process may clear the cache meanwhile
 
 def is_sound(folder: str, name: str, *, by_date: bool) -> bool:
     """Whether a file is ours and what its name says; one that is not is removed."""
+
+    def is_whole(opened: int, status: os.stat_result) -> bool:
+        return (by_date and status.st_mtime_ns == _date_of(name)) or _hash(opened) == name
+
+    return _examined(folder, name, is_whole)
+
+
+def read_sound(folder: str, name: str) -> bytes | None:
+    """The content of a file that is sound, as it was when that was looked at; else None."""
+    content = b""
+
+    def is_whole(opened: int, status: os.stat_result) -> bool:
+        nonlocal content
+        content = _read(opened, status.st_size)
+        return hashlib.sha256(content).hexdigest() == name
+
+    return content if _examined(folder, name, is_whole) else None
+
+
+def _examined(folder: str, name: str, is_whole: Callable[[int, os.stat_result], bool]) -> bool:
     path = f"{folder}/{name}"
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -32,7 +53,9 @@ def is_sound(folder: str, name: str, *, by_date: bool) -> bool:
         return False
     try:
         status = os.fstat(opened)
-        sound = _is_ours(status) and _is_whole(opened, status, name, by_date)
+        sound = _is_ours(status) and DIGEST.fullmatch(name) is not None and is_whole(opened, status)
+        if sound:
+            _note_use(opened, status, _date_of(name))
     except OSError:
         return False  # the disk cannot read it now
     finally:
@@ -47,17 +70,12 @@ def _is_ours(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and not others_write
 
 
-def _is_whole(opened: int, status: os.stat_result, name: str, by_date: bool) -> bool:
-    if DIGEST.fullmatch(name) is None:
-        return False
-    date = _date_of(name)
-    if not (by_date and status.st_mtime_ns == date) and _hash(opened) != name:
-        return False
+def _note_use(opened: int, status: os.stat_result, date: int) -> None:
+    """Keep the time of the last use, and the date of this content."""
     now = time.time_ns()
     if status.st_mtime_ns != date or not 0 <= now - status.st_atime_ns < _SAME:
         with suppress(OSError):  # a read-only disk
-            os.utime(opened, ns=(now, date))  # the last use, and the date of this content
-    return True
+            os.utime(opened, ns=(now, date))
 
 
 def seal(path: Path, *, durable: bool) -> str:
@@ -106,6 +124,13 @@ def _hash(opened: int) -> str:
         digest.update(view[:size])
         offset += size
     return digest.hexdigest()
+
+
+def _read(opened: int, size: int) -> bytes:
+    parts = []
+    while part := os.read(opened, size + 1):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _date_of(digest: str) -> int:

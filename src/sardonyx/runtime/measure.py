@@ -70,9 +70,9 @@ def machine_limits(threads: int) -> Limits:
     identity = find_toolchain(environment).identity
     source = (SUPPORT / _SOURCE).read_bytes()
     key = content_key("limits", identity, read_cpu().model, *host_cpu().flags, str(threads), source)
-    found = cache.find("timing", key)
+    found = cache.read("timing", key)
     if found is not None:
-        return Limits(**json.loads(found.read_text(encoding="utf-8")))
+        return Limits(**json.loads(found))
     limits = _measure(threads)
     if limits.flops > _CALM * threads * _most_flops(1):
         content = json.dumps(asdict(limits))

@@ -37,14 +37,11 @@ def distrust(folder: Path) -> str:
 def make_private(folder: Path) -> None:
     """Make the folder, for this user alone; a `CacheError` if it is there and cannot be trusted."""
     try:
+        problem = distrust(folder)
+    except FileNotFoundError:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
-    except OSError:
-        if not folder.is_dir():  # on a read-only disk, what is there already is good enough
-            raise
-    problem = distrust(folder)
+        folder.mkdir(mode=0o700, exist_ok=True)  # another process may be as far
+        problem = distrust(folder)
     if problem:
         raise CacheError(
             f"the folder {problem}",

@@ -88,8 +88,9 @@ class Session:
                 )
         if threads is not None and threads < 1:
             raise ValueError(f"threads={threads}; at least 1 is needed")
+        path = _path_of(source)
         self._recipe = _Recipe(
-            _absolute(source),
+            source if path is None else path,
             {
                 "fallback": fallback,
                 "declared_shapes": declared_shapes,
@@ -114,7 +115,7 @@ class Session:
         self.outputs: tuple[Port, ...] = ()
         self._placed: Callable[[], tuple[Placement, ...]] = tuple
         self._choosing = Choosing(self._threads, self._fixed_dims, tune, precision)
-        kept = _Kept(source, limits, declared_shapes, self._choosing)
+        kept = _Kept(path, limits, declared_shapes, self._choosing)
         opened = kept.open()
         if opened is None:
             self._prepare(declared_shapes, progress, kept)
@@ -281,11 +282,15 @@ class Session:
         return _UsualGuard(deadline=deadline, cancel=cancel)
 
 
-def _is_file(source: str | os.PathLike[str]) -> bool:
+def _path_of(source: Source) -> Path | None:
+    """The file that a model lies in, by a path that means the same in another folder; None where it lies in none."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
     try:
-        return Path(source).is_file()
+        path = Path(source).absolute()
+        return path if path.is_file() else None
     except (OSError, ValueError):  # a model as text, too long for a name
-        return False
+        return None
 
 
 @dataclass(frozen=True)
@@ -312,29 +317,21 @@ class _Recipe:
         return partial(Session, source, **self.options), ()
 
 
-def _absolute(source: Source) -> Source:
-    """A path that means the same in another folder; anything else as it is."""
-    if isinstance(source, (str, os.PathLike)) and _is_file(source):
-        return Path(source).absolute()
-    return source
-
-
 class _Kept:
     """The compiled form of a model's file in the cache, where it has one."""
 
     def __init__(
-        self, source: Source, limits: Limits, declared_shapes: str, choosing: Choosing
+        self, path: Path | None, limits: Limits, declared_shapes: str, choosing: Choosing
     ) -> None:
         self._choosing = choosing
         self._cache: Cache | None = None
         self._key: str | None = None
-        self._path: Path | None = None
-        if isinstance(source, (str, os.PathLike)) and _is_file(source):
+        self._path = path
+        if path is not None:
             environment = read_environment()
-            self._path = Path(source)
             try:
                 options = (limits, declared_shapes, choosing.precision)
-                self._key = artifact_key(self._path, environment, *options)
+                self._key = artifact_key(path, environment, *options)
                 self._cache = default_cache(environment)
             except (ToolchainError, CacheError):
                 self._key = None  # compiling will say why

@@ -75,16 +75,16 @@ class TimingStore:
 
     def _read(self) -> dict[str, dict[str, dict[str, Any]]]:
         """By threads, then by problem; only what is as it should be."""
-        found = self._cache.find(KIND, self._key)
+        found = self._cache.read(KIND, self._key)
         if found is None:
             return {}
         try:
-            content = json.loads(found.read_bytes())
+            content = json.loads(found)
             return {
                 threads: {name: one for name, one in problems.items() if _is_entry(one)}
                 for threads, problems in content["threads"].items()
             }
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return {}
 
 

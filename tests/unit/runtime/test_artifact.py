@@ -86,6 +86,19 @@ def test_the_second_session_reads_no_model(
 
 
 @pytest.mark.parametrize("external", [False, True])
+def test_a_relative_path_is_the_same_file(
+    tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch, external: bool
+) -> None:
+    path = save(tmp_path / "m.onnx", weights(0), external=external)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SARDONYX_CACHE", str(tmp_path / "cache"))
+    first, second = answer(Path("m.onnx")), answer(path)
+    np.testing.assert_array_equal(first, second)
+    assert loads == [Path("m.onnx")]
+    assert (tmp_path / "cache" / "files").exists() == external
+
+
+@pytest.mark.parametrize("external", [False, True])
 def test_new_weights_of_the_same_size_are_seen(tmp_path: Path, external: bool) -> None:
     path = save(tmp_path / "m.onnx", weights(0), external=external)
     answer(path)

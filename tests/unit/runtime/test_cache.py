@@ -38,7 +38,18 @@ def test_what_is_put_in_is_found(cache: Cache, kind: str) -> None:
     assert path.read_bytes() == b"content"
     assert cache.find(kind, KEY) == path
     assert Cache(cache.root).find(kind, KEY) == path
+    assert cache.read(kind, KEY) == b"content"
     assert all(cache.find(other, KEY) is None for other in KINDS if other != kind)
+
+
+@pytest.mark.parametrize("damage", [b"", b"contenu", b"content and more"])
+def test_what_is_damaged_is_not_read(cache: Cache, damage: bytes) -> None:
+    assert cache.read("plan", KEY) is None
+    path = cache.put("plan", KEY, writing(b"content"))
+    path.chmod(0o600)
+    path.write_bytes(damage)
+    assert cache.read("plan", KEY) is None
+    assert not path.exists()
 
 
 def test_what_is_replaced_is_gone(cache: Cache) -> None:
