@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from sardonyx.model.strings import strings_of
 from sardonyx.ops.lowering import DTYPES
+from sardonyx.plan.endings import scaled
 from sardonyx.plan.flow import Bind, Control, Go, Label, Region, Turn
 from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.group import Group
@@ -331,7 +332,9 @@ class _Assembly:
         if wanted not in self.packed:
             place = Place("constant", len(self.constants))
             self.constants.append(Constant(wanted.value.name or "", wanted.packing))
-            self.arrays.append(self.graph.constants[wanted.value])
+            array = self.graph.constants[wanted.value]
+            factors = wanted.factors
+            self.arrays.append(array if factors is None else scaled(array, factors.array()))
             dtype = wanted.packing.widened or self.graph.dtype(wanted.value)
             self.tensors.append(Tensor(wanted.value.name or "", dtype, None, (), place))
             self.packed[wanted] = len(self.tensors) - 1

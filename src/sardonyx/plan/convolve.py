@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 
+import numpy as np
 import onnx_ir as ir
 
 from sardonyx.loops.index import unflatten
@@ -31,11 +32,13 @@ from sardonyx.plan.choice import (
     with_few_columns,
 )
 from sardonyx.plan.contract import complete
+from sardonyx.plan.endings import Finish, find_finish
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
 from sardonyx.plan.halves import (
     HALF_ARITHMETIC,
     HALF_PANEL,
+    HALF_SUMS,
     halves_pay,
     with_halves,
 )
@@ -48,12 +51,13 @@ from sardonyx.plan.plan import (
     SUMS,
     Choice,
     ConvolutionKernel,
+    Ending,
     Order,
     Packing,
 )
 from sardonyx.plan.target import Target
 from sardonyx.plan.winograd import FLOATS, HALVES, winograd_is_possible, winograd_pays
-from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written
+from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written, as_table
 from sardonyx.sizes import Size, product, symbol
 
 __all__ = ["Phase", "channels_last_input", "pixel_loop", "write_convolution", "write_transposed"]
@@ -306,8 +310,11 @@ def _written(
 ) -> Written:
     shape = writer.graph.shape(case.source)
     buffer = channels_last_input(writer, case.source, case.stored)
-    packed = writer.extra(PackedConstant(case.filters, packing), case.stored, "in")
     counts = tuple(phase.count for phase in phases)
+    finish = _finish(writer, group, case, phases, choice)
+    factors = None if finish is None else as_table(finish.factor)
+    packed = writer.extra(PackedConstant(case.filters, packing, factors), case.stored, "in")
+    ending = None if finish is None else _ending(writer, finish, case.outputs)
     kernel = ConvolutionKernel(
         writer.b.number_of(buffer),
         writer.b.number_of(packed),
@@ -322,9 +329,12 @@ def _written(
         shape[2:],
         counts,
         case.stored,
-        case.summed,
+        case.summed if ending is None else "f16",
         choice,
-        _epilogue(writer, group, case, phases),
+        _epilogue(writer, group, case, phases)
+        if ending is None
+        else _storing(writer, group, phases),
+        ending=ending,
     )
     return writer.done(complete(kernel, (*shape, *counts)))
 
@@ -354,6 +364,38 @@ def _epilogue(writer: Writer, group: Group, case: Case, phases: list[Phase]) -> 
         if biased:
             total = total + site.operand(2, (position[1],))
         site.store(position, total)
+    return writer.kernel()
+
+
+def _finish(
+    writer: Writer, group: Group, case: Case, phases: list[Phase], choice: Choice
+) -> Finish | None:
+    """What follows the sums, where the kernel does it in float16."""
+    graph = writer.graph
+    inner = case.channels * math.prod(case.window.kernel)
+    few = choice.variant == "direct f16" and case.window.groups == 1 and inner <= HALF_SUMS
+    if not few and choice.variant != "depthwise f16":
+        return None
+    if graph.shape(group.result) != graph.shape(group.root.node.outputs[0]):
+        return None
+    trial = Writer(graph, writer.stored, writer.orders)
+    finish = find_finish(_epilogue(trial, group, case, phases), trial.numbers())
+    weights = graph.constants[case.filters]
+    return finish if finish is not None and finish.is_held(weights) else None
+
+
+def _ending(writer: Writer, finish: Finish, filters: int) -> Ending:
+    offsets = np.zeros(-(-filters // HALF_PANEL) * HALF_PANEL, np.float16)
+    offsets[:filters] = finish.offset
+    return Ending(writer.b.number_of(writer.table(offsets)), finish.low, finish.high)
+
+
+def _storing(writer: Writer, group: Group, phases: list[Phase]) -> Kernel:
+    """The epilogue of sums that are finished."""
+    out = writer.graph.shape(group.result)
+    with pixel_loop(writer, out, phases) as (position, lane):
+        writer.put(group.result, position, writer.b.let(Load(SUMS, lane, "f16")))
+    writer.pull.works.update((group.root, *group.tail))
     return writer.kernel()
 
 

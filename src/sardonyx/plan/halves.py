@@ -8,21 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, ceil_div
 
 __all__ = [
+    "BOUND",
     "HALF_ARITHMETIC",
     "HALF_PANEL",
+    "HALF_SUMS",
+    "LEAST_BOUND",
     "half_attention_elements",
     "half_bytes",
     "halves_attention",
     "halves_pay",
+    "holds_filters",
     "may_halve",
     "with_halves",
 ]
 
 HALF_ARITHMETIC = ("gemm f16", "direct f16", "winograd f16", "depthwise f16")
+# Bounds of a value that float16 holds: rows whose largest number is between are not scaled.
+LEAST_BOUND, BOUND = 2.0**-3, 2.0**6
+HALF_SUMS = 240  # products of a convolution that are added up in float16 alone, if it has no more
 HALF_PANEL, HALF_HEAD = 16, 32  # columns of a panel, and what its scales take: elements of float16
 # With fewer columns, packing rows takes as long as is gained (measured on Neoverse N1: 0.84 of float32's rate with 16, as
 # much with 24, 1.4 times with 144).
@@ -30,6 +40,10 @@ _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 4, 16, 32
 # Of what is stored as float16: convolutions of fewer products are the first of a network, whose errors all others pass on.
 # They made most of MobileNetV2's, for an eighth of their own time.
 _LEAST_NARROW = 32
+
+
+_LARGEST = 32768  # sums of a depthwise convolution, with all signs alike
+_LEAST_WEIGHT = 2.0**-8  # the largest of a filter: a 64th of that has all bits in float16
 
 
 def half_bytes(columns: Size, inner: Size) -> Size:
@@ -45,6 +59,14 @@ def with_halves(target: Target, plain: Sequence[str], name: str, *, pays: bool) 
     if not may_halve(target):
         return tuple(plain)
     return (name, *plain) if pays else (*plain, name)
+
+
+def holds_filters(weights: NDArray[np.float32], bound: float) -> bool:
+    """Whether float16 holds filters, and sums of values within the bound that are multiplied by them."""
+    sizes = np.abs(weights.reshape(len(weights), -1))
+    largest = sizes.max(axis=1, initial=0)
+    known = np.isfinite(largest).all() and bound * sizes.sum(axis=1).max(initial=0) <= _LARGEST
+    return bool(known and ((largest >= _LEAST_WEIGHT) | (largest == 0)).all())
 
 
 def may_halve(target: Target) -> bool:

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from sardonyx.ops.lowering import Convolution
 from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.group import Group, Grouping
-from sardonyx.plan.halves import halves_pay, may_halve
+from sardonyx.plan.halves import BOUND, LEAST_BOUND, halves_pay, holds_filters, may_halve
 from sardonyx.plan.target import Target
 from sardonyx.plan.winograd import winograd_is_possible
 from sardonyx.plan.write import Writer
@@ -27,10 +27,6 @@ from sardonyx.sizes import product
 
 __all__ = ["find_narrow"]
 
-# Bounds of a value: rows whose largest number is between are not scaled.
-_LEAST_BOUND, _BOUND = 2.0**-3, 2.0**6
-_LARGEST = 32768  # sums of a depthwise convolution, with all signs alike
-_LEAST_WEIGHT = 2.0**-8  # the largest of a filter: a 64th of that has all bits in float16
 _LEAST_CHANNELS = 16  # two vectors
 
 
@@ -44,7 +40,7 @@ def find_narrow(graph: Graph, grouping: Grouping, target: Target) -> frozenset[i
         if group.result in grouping.stored
         and group.result not in graph.outputs
         and group.result not in graph.flow.aliases
-        and _LEAST_BOUND <= _bound(graph, group) <= _BOUND
+        and LEAST_BOUND <= _bound(graph, group) <= BOUND
         and all(
             _takes_halves(graph, work, group.result, _bound(graph, group), target)
             for work in graph.readers.get(group.result, [])
@@ -78,17 +74,9 @@ def _takes_halves(graph: Graph, work: Work, source: ir.Value, bound: float, targ
     if not all(isinstance(pad, int) for pad in window.pads_begin) or channels < _LEAST_CHANNELS:
         return False
     if window.groups == channels == outputs:
-        return _fits(weights, bound)
+        return holds_filters(weights, bound)
     if winograd_is_possible(target, window, channels, outputs, "f32"):
         return False
     rows = product(graph.shape(work.node.outputs[0])) // outputs
     pays = halves_pay(rows, weights[0].size, outputs)
     return window.groups == 1 and channels >= target.few_channels and pays
-
-
-def _fits(weights: np.ndarray[tuple[int, ...], np.dtype[np.float32]], bound: float) -> bool:
-    """Whether float16 holds filters, and sums of them."""
-    sizes = np.abs(weights.reshape(len(weights), -1))
-    largest = sizes.max(axis=1, initial=0)
-    known = np.isfinite(largest).all() and bound * sizes.sum(axis=1).max(initial=0) <= _LARGEST
-    return bool(known and ((largest >= _LEAST_WEIGHT) | (largest == 0)).all())

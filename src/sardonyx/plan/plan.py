@@ -30,6 +30,7 @@ __all__ = [
     "Constant",
     "ConvolutionKernel",
     "Count",
+    "Ending",
     "HostStep",
     "Jump",
     "KernelSource",
@@ -244,6 +245,19 @@ class ProductKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """What becomes of sums of float16 before the epilogue reads them: an offset, and two limits.
+
+    Attributes:
+        offsets: a buffer of float16, one number a filter, and zeros up to the end of a panel.
+    """
+
+    offsets: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class ConvolutionKernel:
     """A convolution over channels-last activations, by a kernel of the backend.
 
@@ -255,6 +269,7 @@ class ConvolutionKernel:
         epilogue: as of a product; the batch is the image, the row its pixel, the column the filter.
         padding: what stands for 0, where activations are bytes: the byte, or its number where each channel is by itself.
         start, origin: as of a product.
+        ending: what the kernel itself does to its sums, where these are float16.
     """
 
     input: int
@@ -276,6 +291,7 @@ class ConvolutionKernel:
     padding: int = 0
     start: int | None = None
     origin: int = 0
+    ending: Ending | None = None
 
     @property
     def depthwise(self) -> bool:

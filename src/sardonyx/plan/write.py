@@ -44,6 +44,7 @@ __all__ = [
     "Table",
     "Writer",
     "Written",
+    "as_table",
     "value_of",
     "write_group",
     "write_reordered",
@@ -70,10 +71,15 @@ class Scratch:
 
 @dataclass(frozen=True)
 class PackedConstant:
-    """A constant of the model in the form that a kernel wants it."""
+    """A constant of the model in the form that a kernel wants it.
+
+    Attributes:
+        factors: for filters, what each is multiplied by, as a table.
+    """
 
     value: ir.Value
     packing: Packing
+    factors: Table | None = None
 
 
 @dataclass(frozen=True)
@@ -110,9 +116,14 @@ Argument: TypeAlias = "ir.Value | Scratch | PackedConstant | Reordered | Table |
 
 # By numpy's letters and bytes, byte order left out.
 DTYPE_NAMES: dict[str, Dtype] = {
-    "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+    "f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
     "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "bool",
 }  # fmt: skip
+
+
+def as_table(array: Array) -> Table:
+    array = np.ascontiguousarray(array)
+    return Table(array.dtype.str, array.tobytes())
 
 
 def value_of(argument: Argument) -> ir.Value | None:
@@ -180,12 +191,11 @@ class Writer:
 
     def table(self, array: Array) -> str:
         """A buffer of constants; equal ones are one buffer."""
-        array = np.ascontiguousarray(array)
-        wanted = Table(array.dtype.str, array.tobytes())
+        wanted = as_table(array)
         for number, argument in enumerate(self.arguments):
             if argument == wanted:
                 return self.b.name_of(number)
-        return self.extra(wanted, DTYPE_NAMES[array.dtype.str[1:]], "in")
+        return self.extra(wanted, DTYPE_NAMES[wanted.dtype[1:]], "in")
 
     def kept(self, node: ir.Node, role: Role) -> Callable[[Dtype, Size], str]:
         """Buffers of a node's own that outlive a kernel, numbered as they are asked for."""
@@ -206,6 +216,16 @@ class Writer:
         argument = self.arguments[number]
         assert isinstance(argument, ir.Value)
         return argument
+
+    def numbers(self) -> dict[str, Array]:
+        """Buffers with numbers that are known now, one after the other."""
+        found = {}
+        for position, argument in enumerate(self.arguments):
+            if isinstance(argument, Table):
+                found[self.b.name_of(position)] = argument.array()
+            elif isinstance(argument, ir.Value) and argument in self.graph.constants:
+                found[self.b.name_of(position)] = self.graph.constants[argument].reshape(-1)
+        return found
 
     def put(self, value: ir.Value, position: Position, element: Expr) -> None:
         """Store an element of a value, unless nobody needs it."""

@@ -276,6 +276,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         weights,
         kernel.padding,
         in_halves=kernel.choice.variant == "depthwise f16",
+        ending=kernel.ending,
     )
     if kernel.choice.variant == "depthwise dot":
         flipped = (kernel.stored == "u8") != isa.unsigned_bytes
@@ -300,6 +301,7 @@ def _conv_spec(kernel: ConvolutionKernel, name_of: Callable[[str], str]) -> Conv
         kernel.stored,
         kernel.stored,
         in_halves=kernel.stored == "f16" and kernel.choice.variant in HALF_ARITHMETIC,
+        ending=kernel.ending,
     )
 
 

@@ -33,6 +33,7 @@ from sardonyx.backends.c.kernels.nest import (
     segments_of_pieces,
 )
 from sardonyx.backends.c.kernels.tile import TileFamily
+from sardonyx.plan.plan import Ending
 
 PIECE = 128  # products summed in one go, fewer than those of a matrix product: so do the peers
 NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
@@ -68,6 +69,7 @@ class ConvSpec:
         copies: whether activations are copied to the stack; None for where a rule says so. Those of another type than the
             sums always are, unless they are multiplied as such.
         in_halves: whether activations of float16 are multiplied as such.
+        ending: what becomes of sums of float16, which stay such then; only of kernels in float16.
     """
 
     images: Extent
@@ -79,6 +81,7 @@ class ConvSpec:
     b: str = "f32"
     copies: bool | None = None
     in_halves: bool = False
+    ending: Ending | None = None
 
     @property
     def wide(self) -> bool:

@@ -26,8 +26,10 @@ from sardonyx.backends.c.kernels.elements import (
     vector_reader,
     vector_types,
 )
+from sardonyx.backends.c.kernels.half_tile import limits
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
+from sardonyx.plan.plan import Ending
 
 _CHANNELS = 512  # of a block: sums of a few pixels stay in the first-level cache
 _UNROLLED = 8  # taps in a row of the kernel that are written out
@@ -42,6 +44,7 @@ class DepthwiseSpec:
     Attributes:
         zero: what stands for 0 among the activations.
         in_halves: whether float16 is multiplied and summed as such, on CPUs that do; the sums are float32 behind that.
+        ending: what becomes of sums of float16, which stay such then.
     """
 
     images: Extent
@@ -52,6 +55,7 @@ class DepthwiseSpec:
     b: str = "f32"
     zero: int = 0
     in_halves: bool = False
+    ending: Ending | None = None
 
     @property
     def filters(self) -> int:
@@ -68,7 +72,8 @@ class _Shape:
 
     @property
     def value(self) -> str:
-        return C_TYPE[sum_type(self.spec.a)]
+        """What the epilogue reads."""
+        return C_TYPE["f16" if self.spec.ending else sum_type(self.spec.a)]
 
     @property
     def lanes(self) -> int:
@@ -164,7 +169,13 @@ def _pixels_function(shape: _Shape, pixels: int) -> str:
     begin = "\n        ".join(f"{name}_s_v s{t}_{v} = {{0}};" for t, v in cells)
     places = {(t, v): f"acc + {t} * {shape.block} + c - first + {v * lanes}" for t, v in cells}
     stored = [f"*({name}_s_m *)({place}) = s{t}_{v};" for (t, v), place in places.items()]
-    if spec.in_halves:
+    if spec.ending is not None:
+        stored = _ended(spec.ending, shape.vectors, lanes)
+        stored += [
+            f"*(sx_h8m *)({place}) = sx_half_between(s{t}_{v} + o{v}, low, high);"
+            for (t, v), place in places.items()
+        ]
+    elif spec.in_halves:
         stored = [
             f"*(sx_f4m *)({place}{more}) = sx_half_{part}(s{t}_{v});"
             for (t, v), place in places.items()
@@ -174,7 +185,7 @@ def _pixels_function(shape: _Shape, pixels: int) -> str:
     return f"""\
 static void {name}_pixels_{pixels}(
     const {C_TYPE[spec.a]} *(*columns)[{shape.reach(shape.pixels)}], const {C_TYPE[spec.b]} *const *weights,
-    int64_t lines, int64_t first, int64_t last, {shape.value} *acc) {{
+    int64_t lines, int64_t first, int64_t last, {_parameters(spec)}{shape.value} *acc) {{
     for (int64_t next = first; next < last; next += {width}) {{
         /* The last vectors overlap the ones before them rather than run over the end. */
         const int64_t c = sx_least(next, last - {width});
@@ -186,6 +197,18 @@ static void {name}_pixels_{pixels}(
     }}
 }}
 """
+
+
+def _parameters(spec: DepthwiseSpec) -> str:
+    return "" if spec.ending is None else "const sx_f16 *offsets, "
+
+
+def _ended(ending: Ending, vectors: int, lanes: int) -> list[str]:
+    """What every pixel's sums of these filters need to be finished."""
+    loads = [
+        f"const sx_h8 o{v} = *(const sx_h8m *)(offsets + c + {v * lanes});" for v in range(vectors)
+    ]
+    return [*loads, *limits(ending)]
 
 
 def _taps(shape: _Shape, pixels: int) -> str:
@@ -246,8 +269,12 @@ def _task_function(shape: _Shape, epilogue: str) -> str:
         )
         inside.append(f"(uint64_t)i{axis} < (uint64_t)size{axis}")
         offset = f"({offset} * size{axis} + i{axis})"
+    given, tables = "", ""
+    if spec.ending is not None:
+        given = "offsets, "
+        tables = f"    const sx_f16 *offsets = env.p[{spec.ending.offsets}];\n"
     calls = "\n".join(
-        f"                case {n}: {name}_pixels_{n}(columns, weights, live, first, final, acc); break;"
+        f"                case {n}: {name}_pixels_{n}(columns, weights, live, first, final, {given}acc); break;"
         for n in shape.counts
     )
     pixels = " * ".join(f"size{d}" for d in range(axes))
@@ -265,7 +292,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     /* A copy of its own: what is written to results might change another, as far as a compiler knows. */
     const struct env env = *job->env;
     const int64_t *n = job->n;
-{sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {shape.pixels});
+{tables}{sizes}    const int64_t lines = {lines_of_image}, tiles = sx_pieces(out{last}, {shape.pixels});
     const {element} *columns[{outer}][{shape.reach(shape.pixels)}];
     const {C_TYPE[spec.b]} *weights[{outer}];
     __attribute__((aligned(64))) {shape.value} acc[{shape.pixels * shape.block}];

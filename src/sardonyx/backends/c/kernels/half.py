@@ -42,6 +42,7 @@ from sardonyx.backends.c.kernels.nest import (
     indented,
     row_counts,
 )
+from sardonyx.plan.plan import Ending
 
 __all__ = ["DEPTH", "half_convolution", "half_product"]
 
@@ -72,7 +73,8 @@ def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
         spec = replace(spec, copies=False)
     inner = spec.channels // spec.groups * prod(spec.window.kernel)
     sums = LONG if inner >= _MANY else SHORT
-    loops = Loops(partial(_functions, products=sums, of_halves=spec.in_halves), _launch)
+    functions = partial(_functions, products=sums, of_halves=spec.in_halves, ending=spec.ending)
+    loops = Loops(functions, _launch)
     text = conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
     return f'#include "halves.h"\n{text}'
 
@@ -87,23 +89,30 @@ def _blocks(nest: Nest) -> Blocks:
     return replace(usual, panels=panels, tiles=strips)
 
 
-def _functions(nest: Nest, products: Sums, *, of_halves: bool = False) -> str:
+def _functions(
+    nest: Nest, products: Sums, *, of_halves: bool = False, ending: Ending | None = None
+) -> str:
     name, blocks = nest.family.name, _blocks(nest)
     counts = row_counts(nest.height, ROWS)
     pitch = blocks.panels * COLUMNS
     sums = pitch * ROWS * (blocks.tiles if blocks.in_parts else 1)
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
     weights = f"panel + {HEAD} + (s0 * depth + k0) * {COLUMNS}, stride, last_panel - first_panel"
+    reading = _of_halves(nest, pitch) if of_halves else _of_floats(nest, blocks, weights, pitch)
+    more, result = "s0 == 0 && k0 == 0", "sums"
+    if ending is not None:
+        assert not blocks.in_parts
+        more, result = f"offsets + column, {reading.tame} ? done : 0", "done"
+        reading = _ended(reading, ending, name, pitch)
     multiply = half_call(
         name,
         counts,
         "taken",
-        f"packed, scales, segments * kc, {weights}, sums, {pitch}, s0 == 0 && k0 == 0",
+        f"packed, scales, segments * kc, {weights}, sums, {pitch}, {more}",
     )
-    reading = _of_halves(nest, pitch) if of_halves else _of_floats(nest, blocks, weights, pitch)
     return f"""\
 {SUPPORT}
-{half_tile_functions(name, counts, products)}
+{half_tile_functions(name, counts, products, ending)}{reading.functions}
 struct {name}_job {{
     const struct env *env;
     const void *a, *b;
@@ -147,7 +156,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
 {indented(nest.fill + reading.pack + multiply, 20)}                    if (!last)
                         continue;
 {indented(reading.finish, 20)}                    for (int64_t r = 0; r < taken; r++)
-                        {nest.epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, sums + r * {pitch});
+                        {nest.epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, {result} + r * {pitch});
                 }}
             }}
         }}
@@ -158,11 +167,17 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
 
 @dataclass(frozen=True)
 class _Reading:
-    """C text around the products: what it needs, how `rows` become `packed`, and what is done to sums in the end."""
+    """C text around the products: what it needs, how `rows` become `packed`, and what is done to sums in the end.
+
+    Attributes:
+        tame: whether no row of the strip was scaled.
+    """
 
     locals: str
     pack: str
     finish: str
+    tame: str
+    functions: str = ""
 
 
 def _run(nest: Nest) -> str:
@@ -203,6 +218,7 @@ if (!{_finish(nest, "tame", pitch)}) {{
     {name}_replace(taken, count, sums, {pitch}, again);
 }}
 """,
+        "tame",
     )
 
 
@@ -216,6 +232,35 @@ const _Float16 *rows[{segments}][{ROWS}];
 """,
         f"sx_half_rows(rows, {_run(nest)}, taken, packed);\n",
         f"{_finish(nest, '1', pitch)};\n",
+        "1",
+    )
+
+
+def _ended(reading: _Reading, ending: Ending, name: str, pitch: int) -> _Reading:
+    """The same, where the micro-kernel finishes the sums of all strips but those with scaled rows."""
+    low, high = (f"{limit!r}f" for limit in (ending.low, ending.high))
+    return replace(
+        reading,
+        locals=f"""\
+{reading.locals}__attribute__((aligned(64))) _Float16 done[{pitch * ROWS}];
+const _Float16 *offsets = env.p[{ending.offsets}];
+""",
+        finish=f"""\
+if (!{reading.tame}) {{
+{indented(reading.finish, 4)}    {name}_end(taken, count, sums, offsets + column, done);
+}}
+""",
+        functions=f"""
+/* Sums of float32, finished as the others are. */
+static __attribute__((noinline, cold)) void {name}_end(
+    int64_t taken, int64_t count, const float *sums, const _Float16 *offsets, _Float16 *done) {{
+    for (int64_t r = 0; r < taken; r++)
+        for (int64_t j = 0; j < count; j++) {{
+            const float sum = sums[r * {pitch} + j] + (float)offsets[j];
+            done[r * {pitch} + j] = (_Float16)sx_min_f32(sx_max_f32(sum, {low}), {high});
+        }}
+}}
+""",
     )
 
 

@@ -8,6 +8,8 @@
                     c[r][j] += a[k][r] * b[k][j]    eight columns an instruction
                 part[r][j] += c[r][j]               float16
             acc[r][j] += scale[r] * part[r][j]      float32
+        or, with an `Ending`, of the one group and rows that are not scaled
+            done[r][j] = between(scales of columns[j] * part[r][j] + offsets[j])      float16
 
 Eleven bits hold a short sum well: a run is off by 2^-11 of its partial sums for every product, at random. So does the
 sum of a few runs, for four roundings more: it costs 4% of the error and spares three of four conversions, which took an
@@ -22,8 +24,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
+from sardonyx.plan.halves import HALF_SUMS
+from sardonyx.plan.plan import Ending
 
-__all__ = ["LARGEST", "LONG", "ROWS", "SHORT", "USUAL", "Sums", "half_call", "half_tile_functions"]
+__all__ = [
+    "LARGEST",
+    "LONG",
+    "ROWS",
+    "SHORT",
+    "USUAL",
+    "Sums",
+    "half_call",
+    "half_tile_functions",
+    "limits",
+]
 
 ROWS = 8
 _LANES = 8
@@ -49,9 +63,13 @@ LONG = Sums(128, 4)  # of convolutions of many: 1.4 times the error, 2% of the t
 LARGEST = 6
 
 
-def half_tile_functions(name: str, row_counts: Iterable[int], sums: Sums = USUAL) -> str:
+def half_tile_functions(
+    name: str, row_counts: Iterable[int], sums: Sums = USUAL, ending: Ending | None = None
+) -> str:
     """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish_products` and `<name>_plain`."""
-    kernels = "\n".join(_rows_function(name, rows, sums) for rows in sorted(set(row_counts)))
+    kernels = "\n".join(
+        _rows_function(name, rows, sums, ending) for rows in sorted(set(row_counts))
+    )
     return f"""\
 #include "halves.h"
 {kernels}
@@ -110,13 +128,19 @@ static __attribute__((noinline, cold)) void {name}_replace(
 """
 
 
+def limits(ending: Ending) -> list[str]:
+    """C text: vectors of the two limits."""
+    both = (("low", ending.low), ("high", ending.high))
+    return [f"const sx_h8 {name} = sx_half_all({limit!r}f);" for name, limit in both]
+
+
 def half_call(name: str, row_counts: Iterable[int], rows: str, arguments: str) -> str:
     """C text that calls the function for `rows` rows, which is one of `row_counts`."""
     cases = [f"case {n}: {name}_rows_{n}({arguments}); break;" for n in sorted(set(row_counts))]
     return "\n".join([f"switch ({rows}) {{", *cases, "}"])
 
 
-def _rows_function(name: str, rows: int, sums: Sums) -> str:
+def _rows_function(name: str, rows: int, sums: Sums, ending: Ending | None) -> str:
     cells = [(r, v) for r in range(rows) for v in range(COLUMNS // _LANES)]
     begin = [f"sx_h8 c{r}_{v} = {{0}};" for r, v in cells]
 
@@ -142,15 +166,31 @@ def _rows_function(name: str, rows: int, sums: Sums) -> str:
     add = [f"c{r}_{v} += {part};" for (r, v), part in zip(cells, parts, strict=True)]
     keep = [f"{part} = c{r}_{v};" for (r, v), part in zip(cells, parts, strict=True)]
     several = [line for k in range(_UNROLLED) for line in step(k)]
+    given, first = "int32_t fresh", "first = fresh, "
+    end = f"""\
+if (first) {{
+    {_lines(store(""), 4)}
+}} else {{
+    {_lines(store("*{} + "), 4)}
+}}
+first = runs = 0;"""
+    if ending is not None:
+        given, first = "const _Float16 *offsets, _Float16 *done", ""
+        end = f"""\
+if (done) {{
+    {_lines(_ended(ending, cells), 4)}
+}} else {{
+    {_lines(store(""), 4)}
+}}"""
     return f"""\
 /* {rows} rows: a is [depth][{ROWS}]; panels are `stride` values apart. */
 static __attribute__((noinline)) void {name}_rows_{rows}(
     const _Float16 *a, const float *scales, int64_t depth, const _Float16 *b, int64_t stride, int64_t panels,
-    float *acc, int64_t pitch, int32_t fresh) {{
+    float *acc, int64_t pitch, {given}) {{
     __attribute__((aligned(16))) _Float16 part[{_LANES * len(cells)}];
     for (int64_t panel = 0; panel < panels; panel++, b += stride, acc += {COLUMNS}) {{
         const _Float16 *x0 = a, *y = b;
-        int32_t first = fresh, runs = 0;
+        int32_t {first}runs = 0;
         int64_t left = depth;
         do {{
             int64_t k = left < {sums.run} ? left : {sums.run};
@@ -168,12 +208,7 @@ static __attribute__((noinline)) void {name}_rows_{rows}(
             if (++runs < {sums.runs} && left > 0) {{
                 {_lines(keep, 16)}
             }} else {{
-                if (first) {{
-                    {_lines(store(""), 20)}
-                }} else {{
-                    {_lines(store("*{} + "), 20)}
-                }}
-                first = runs = 0;
+                {_lines(end.splitlines(), 16)}
             }}
             /* Sums kept in registers from run to run would push others out: compilers try to. */
             __asm__ volatile("" : : : "memory");
@@ -183,9 +218,25 @@ static __attribute__((noinline)) void {name}_rows_{rows}(
 """
 
 
+def _ended(ending: Ending, cells: list[tuple[int, int]]) -> list[str]:
+    """The sums of a panel, finished; its scales lie before its weights."""
+    lines = [f"const float *heads = (const float *)(b - {HEAD});", *limits(ending)]
+    for v in range(COLUMNS // _LANES):
+        both = (f"*(const sx_f4m *)(heads + {_LANES * v + 4 * half})" for half in (0, 1))
+        lines.append(f"const sx_h8 h{v} = sx_half_of({', '.join(both)});")
+        place = f"offsets + panel * {COLUMNS} + {_LANES * v}"
+        lines.append(f"const sx_h8 o{v} = *(const sx_h8m *)({place});")
+    for r, v in cells:
+        place = f"done + {r} * pitch + panel * {COLUMNS} + {_LANES * v}"
+        value = f"sx_half_between(sx_half_added(c{r}_{v}, h{v}, o{v}), low, high)"
+        lines.append(f"*(sx_h8m *)({place}) = {value};")
+    return lines
+
+
 def _lines(lines: Iterable[str], indent: int) -> str:
     return ("\n" + " " * indent).join(lines)
 
 
 assert HEAD * 2 == COLUMNS * 4
+assert SHORT.products == HALF_SUMS
 assert all(sums.products << LARGEST <= 1 << 15 for sums in (USUAL, SHORT, LONG))

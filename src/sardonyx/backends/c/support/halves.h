@@ -42,6 +42,23 @@ static inline sx_h8 sx_half_of(sx_f4 low, sx_f4 high) {
     return x;
 }
 
+static inline sx_h8 sx_half_all(float x) {
+    const _Float16 y = (_Float16)x;
+    return (sx_h8){y, y, y, y, y, y, y, y};
+}
+
+/* Between two limits; a NaN stays one. */
+static inline sx_h8 sx_half_between(sx_h8 x, sx_h8 low, sx_h8 high) {
+    __asm__("fmax %0.8h, %0.8h, %1.8h\n\tfmin %0.8h, %0.8h, %2.8h" : "+w"(x) : "w"(low), "w"(high));
+    return x;
+}
+
+/* x · scale + offset, rounded once. */
+static inline sx_h8 sx_half_added(sx_h8 x, sx_h8 scale, sx_h8 offset) {
+    __asm__("fmla %0.8h, %1.8h, %2.8h" : "+w"(offset) : "w"(x), "w"(scale));
+    return offset;
+}
+
 static inline sx_i16x8 sx_half_magnitude(sx_h8 x) { return (sx_i16x8)x & 0x7fff; }
 
 /* Of magnitudes, whose bits are in the order of their sizes; a NaN is the largest. */
