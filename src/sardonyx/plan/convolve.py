@@ -75,7 +75,6 @@ class Case:
         stored: the type that the kernel reads. A value is read once for every tap and for many filters, a
             weight once for every few pixels: half floats are widened once, beforehand, instead.
         from_narrow: whether the source lies there as float16 (see `narrow`), and is multiplied so.
-        to_narrow: whether the result will.
     """
 
     source: ir.Value
@@ -87,7 +86,6 @@ class Case:
     held: Dtype
     stored: Dtype
     from_narrow: bool
-    to_narrow: bool
 
     @property
     def summed(self) -> Dtype:
@@ -188,7 +186,7 @@ def _in_halves(
     rows, columns = product(counts), case.outputs // window.groups
     if case.channels // window.groups < target.few_channels and inner < COPIED:
         return variants
-    pays = halves_pay(rows, inner, columns, narrow=case.to_narrow)
+    pays = halves_pay(rows, inner, columns)
     variants = with_halves(target, variants, "direct f16", pays=pays)
     if not winograd_is_possible(target, window, case.channels, case.outputs, "f32"):
         return variants
@@ -278,7 +276,7 @@ def _case(
         isinstance(pixels, int) and pixels <= target.few_rows
     )  # all the time goes into reading weights
     stored = held if depthwise or few else _summed(held)
-    from_narrow, to_narrow = (value in graph.narrow for value in (source, group.result))
+    from_narrow = source in graph.narrow
     stored = "f16" if from_narrow else stored
     return Case(
         source,
@@ -290,7 +288,6 @@ def _case(
         held,
         stored,
         from_narrow,
-        to_narrow,
     )
 
 

@@ -78,5 +78,5 @@ def _takes_halves(graph: Graph, work: Work, source: ir.Value, bound: float, targ
     if winograd_is_possible(target, window, channels, outputs, "f32"):
         return False
     rows = product(graph.shape(work.node.outputs[0])) // outputs
-    pays = halves_pay(rows, weights[0].size, outputs)
+    pays = halves_pay(rows, weights[0].size, outputs, narrow=True)
     return window.groups == 1 and channels >= target.few_channels and pays
