@@ -3,11 +3,13 @@
     python -m benchmarks.accuracy                          the standard models
     python -m benchmarks.accuracy resnet50 --draws 9       one of them, with more inputs
     python -m benchmarks.accuracy --real                   the trained models of build/real, where they are
+    python -m benchmarks.accuracy --engines "sardonyx bfloat16" "openvino bfloat16" "bfloat16 operands"
 
 The truth is the same model with every float32 turned into float64 (`doubles.py`), on the same inputs. An error is
 the root mean square of the differences, as part of the root mean square of the output; beside it the largest
 difference, as part of the largest output. The ratio is our error over onnxruntime's: the median over the inputs.
-Truths are kept in build/accuracy/, for they take the longest.
+Truths are kept in build/accuracy/, for they take the longest. "bfloat16 operands" is the model with what is multiplied rounded to
+bfloat16 first (`rounding.py`), all else in float32.
 """
 
 from __future__ import annotations
@@ -31,16 +33,19 @@ from rich.console import Console
 
 from benchmarks import models
 from benchmarks.doubles import in_double, still_single
-from benchmarks.engines import OURS, open_engine
+from benchmarks.engines import OURS, Call, open_engine
 from benchmarks.peers import describe_machine, new_table
 from benchmarks.real_inputs import draw_case
 from benchmarks.real_models import real_models
+from benchmarks.rounding import round_operands
 from sardonyx import Session
 
 __all__ = ["Errors", "errors_of", "truths"]
 
 KEPT = Path(__file__).resolve().parents[1] / "build" / "accuracy"
 PEERS = ("onnxruntime", "openvino")
+ROUNDED = "bfloat16 operands"
+MORE = ("openvino bfloat16", ROUNDED)  # only where somebody asks for them
 KINDS = ("normal", "uniform")
 
 Array = NDArray[Any]
@@ -165,7 +170,11 @@ def measure(task: Task, engine: str, truth: Sequence[Sequence[Array]]) -> list[E
     """The errors for every input; None where the engine does not run the model."""
     feeds: Feeds = dict(task.inputs[0])
     try:
-        call = open_engine(engine, task.path, feeds, threads=2)
+        call = (
+            open_rounded(task, feeds)
+            if engine == ROUNDED
+            else open_engine(engine, task.path, feeds, threads=2)
+        )
         found = []
         for given, right in zip(task.inputs, truth, strict=True):
             feeds.update(given)
@@ -179,6 +188,11 @@ def measure(task: Task, engine: str, truth: Sequence[Sequence[Array]]) -> list[E
     except Exception as error:  # the other engines still have their turn
         print(f"{task.name}: {engine} does not run it: {str(error).splitlines()[0][:160]}")
         return None
+
+
+def open_rounded(task: Task, feeds: Feeds) -> Call:
+    session = Session(round_operands(onnx.load(task.path)), threads=2)
+    return lambda: session.run(None, feeds)
 
 
 def ratio(ours: Sequence[Errors], theirs: Sequence[Errors]) -> float | None:
@@ -226,12 +240,14 @@ def main() -> None:
     parser.add_argument("models", nargs="*", help="names; all where none is given")
     parser.add_argument("--real", action="store_true", help="trained models instead")
     parser.add_argument("--draws", type=int, default=5, help="inputs for each model")
-    parser.add_argument("--engines", nargs="+", choices=known, default=there, metavar="ENGINE")
+    parser.add_argument(
+        "--engines", nargs="+", choices=[*known, *MORE], default=there, metavar="ENGINE"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     arguments = parser.parse_args()
     engines = arguments.engines
     warnings.simplefilter("ignore")
-    machine = describe_machine(2, [engine for engine in engines if engine not in OURS])
+    machine = describe_machine(2, [engine for engine in engines if engine not in (*OURS, ROUNDED)])
     tasks = real_tasks if arguments.real else standard_tasks
     table, rows = new_table("errors against float64: mean, largest", ["model", *engines]), []
     for task in tasks(arguments.models, arguments.draws):
