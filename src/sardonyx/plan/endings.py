@@ -40,16 +40,25 @@ class Finish:
     def is_held(self, weights: Array) -> bool:
         """Whether float16 holds it, and filters with its factors."""
         bound = max(abs(self.low), abs(self.high))
-        known = LEAST_BOUND <= bound <= BOUND and bool(np.isfinite(self.factor).all())
-        small = np.abs(self.offset) <= _OFFSETS * bound  # nor is a NaN
-        return known and bool(small.all()) and holds_filters(scaled(weights, self.factor), BOUND)
+        # A limit that were rounded would let results past it.
+        known = LEAST_BOUND <= bound <= BOUND and _is_half(self.low) and _is_half(self.high)
+        small = np.abs(self.offset) <= _OFFSETS * bound  # which no NaN is
+        if not (known and small.all() and np.isfinite(self.factor).all()):
+            return False
+        return holds_filters(scaled(weights, self.factor), BOUND)
 
 
 def scaled(weights: Array, factor: Array) -> Array:
     """Filters, each with its factor."""
     by_filter = factor.reshape(-1, *[1] * (weights.ndim - 1))
-    product: Array = (weights.astype(np.float64) * by_filter).astype(weights.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product: Array = (weights.astype(np.float64) * by_filter).astype(weights.dtype)
     return product
+
+
+def _is_half(limit: float) -> bool:
+    with np.errstate(over="ignore"):
+        return float(np.float16(limit)) == limit
 
 
 class _Else(Exception):  # noqa: N818  it is an answer, not a fault
@@ -62,8 +71,8 @@ def find_finish(epilogue: Kernel, constants: Mapping[str, Array]) -> Finish | No
     Args:
         constants: of its buffers those with numbers that are known, by name.
     """
-    loop = epilogue.body[0]
-    if len(epilogue.body) != 1 or not isinstance(loop, For):
+    (loop, *more) = epilogue.body
+    if more or not isinstance(loop, For):
         return None
     reader = _Reader(loop.var, constants)
     found: list[Finish | Array] = []
@@ -99,8 +108,8 @@ class _Reader:
                 return self._names[name]
             case Const(number):
                 return np.asarray(number, np.float64)
-            case Cast(inner, "f16" | "f32"):
-                return self.read(inner)
+            case Cast(inner, "f16" | "f32" as dtype):
+                return _cast(self.read(inner), dtype)
             case Load(buffer, _) if buffer == SUMS:
                 return Finish(np.ones(1), np.zeros(1))
             case Load(buffer, offset) if buffer in self._constants and offset in self._columns:
@@ -110,6 +119,14 @@ class _Reader:
         raise _Else
 
 
+def _cast(value: Finish | Array, dtype: str) -> Finish | Array:
+    """What float16 rounds is rounded in the end in any case; but numbers without limits might become infinite."""
+    bounded = isinstance(value, Finish) and max(abs(value.low), abs(value.high)) <= BOUND
+    if dtype == "f16" and not bounded:
+        raise _Else
+    return value
+
+
 def _applied(op: str, a: Finish | Array, b: Finish | Array) -> Finish:
     done, number = (a, b) if isinstance(a, Finish) else (b, a)
     if not isinstance(done, Finish) or isinstance(number, Finish):
@@ -117,10 +134,11 @@ def _applied(op: str, a: Finish | Array, b: Finish | Array) -> Finish:
     if op in ("add", "mul"):
         if (done.low, done.high) != (-math.inf, math.inf):
             raise _Else
-        if op == "add":
-            return replace(done, offset=done.offset + number)
-        return replace(done, factor=done.factor * number, offset=done.offset * number)
-    if number.size != 1:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not held
+            if op == "add":
+                return replace(done, offset=done.offset + number)
+            return replace(done, factor=done.factor * number, offset=done.offset * number)
+    if number.size != 1 or np.isnan(number).any():
         raise _Else
     limit = float(number.reshape(()))
     pick = min if op == "min" else max

@@ -38,8 +38,7 @@ HALF_PANEL, HALF_HEAD = 16, 32  # columns of a panel, and what its scales take: 
 # much with 24, 1.4 times with 144). Rows that are float16 already are packed sooner: 1.2 and 1.3 times with 16 and 24.
 _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS, _LEAST_OF_HALVES = 4, 16, 32, 16
 
-
-_LARGEST = 32768  # sums of a depthwise convolution, with all signs alike
+_LARGEST = 32768  # sums of a convolution, with all signs alike
 _LEAST_WEIGHT = 2.0**-8  # the largest of a filter: a 64th of that has all bits in float16
 
 

@@ -1,7 +1,7 @@
 """Which values lie in memory as float16 where the model has float32: half as much to write and to read.
 
     Conv ─ Clip(0, 6) ─ depthwise Conv ─ Clip(0, 6) ─ Conv
-         f32 sums     f16, multiplied as such       f16
+                      f16, multiplied as such       f16
 
 For precision "bfloat16" on CPUs that multiply float16. A value that a Clip ends is between known bounds, so that float16
 holds it, with more bits than were promised, where they are near 1. All that read it are convolutions in float16 arithmetic: they would round it

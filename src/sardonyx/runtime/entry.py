@@ -19,6 +19,7 @@ __all__ = ["DIGEST", "drop", "is_sound", "move_into", "read_sound", "seal"]
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _SAME = 3_600_000_000_000  # nanoseconds, an hour: uses that are no further apart are not told apart
+_LARGEST = 1 << 30  # bytes of what is read at once: none of ours is as large
 _ATTEMPTS = 3  # another process may clear the cache meanwhile
 
 
@@ -37,7 +38,7 @@ def read_sound(folder: str, name: str) -> bytes | None:
 
     def is_whole(opened: int, status: os.stat_result) -> bool:
         nonlocal content
-        content = _read(opened, status.st_size)
+        content = _read(opened, status.st_size) if status.st_size <= _LARGEST else b""
         return hashlib.sha256(content).hexdigest() == name
 
     return content if _examined(folder, name, is_whole) else None

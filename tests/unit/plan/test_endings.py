@@ -80,10 +80,17 @@ def test_a_factor_an_offset_and_limits(body: str) -> None:
         "c = Conv(x, weights) s = Sigmoid(c) y = Clip(s, zero, six)",
         "c = Conv(x, weights) m = Mul(c, c) y = Clip(m, zero, six)",
         "c = Conv(x, weights) m = Add(c, columns) y = Clip(m, zero, six)",  # not one a filter
+        "c = Conv(x, weights) y = Clip(c, tiny, six)",  # limits that float16 would round
+        "c = Conv(x, weights) y = Clip(c, zero, near)",
+        "c = Conv(x, weights) m = Clip(c, zero, six) y = Max(m, nothing)",  # NaN, all of it
+        "c = Conv(x, weights) m = Min(nothing, c) y = Clip(m, zero, six)",
+        # Infinite before it is brought back.
+        "c = Conv(x, weights) s = Cast<to = 10>(c) t = Cast<to = 1>(s) m = Mul(t, tiny) y = Clip(m, zero, six)",
     ],
 )
 def test_all_else_is_done_in_float32(body: str) -> None:
-    assert ending(network(body, columns=np.ones((1, 1, 1, 7)))) is None
+    arrays = {"columns": np.ones((1, 1, 1, 7)), "tiny": 1e-8, "near": 0.7, "nothing": np.nan}
+    assert ending(network(body, **arrays)) is None
 
 
 @pytest.mark.parametrize(
@@ -92,10 +99,13 @@ def test_all_else_is_done_in_float32(body: str) -> None:
         {"shift": np.full(40, 25.0)},  # what is lost of it would show
         {"scale": np.full(40, 1e-4)},  # filters would be too small
         {"scale": np.full(40, 1e4)},  # and sums too large
+        {"scale": np.full(40, 1e38), "weights": np.full((40, 24, 1, 1), 1e4)},
         {"scale": np.full(40, np.nan)},
         {"mean": np.full(40, np.inf)},
+        {"mean": np.full(40, np.inf), "shift": np.full(40, np.inf)},
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_numbers_that_float16_does_not_hold(arrays: dict[str, Any]) -> None:
     body = f"c = Conv(x, weights) {BATCH_NORM} {CLIP}"
     assert ending(network(body)) is not None

@@ -52,6 +52,14 @@ def test_what_is_damaged_is_not_read(cache: Cache, damage: bytes) -> None:
     assert not path.exists()
 
 
+def test_what_has_grown_beyond_all_memory_is_not_read(cache: Cache) -> None:
+    path = cache.put("plan", KEY, writing(b"content"))
+    path.chmod(0o600)
+    os.truncate(path, 1 << 42)
+    assert cache.read("plan", KEY) is None
+    assert not path.exists()
+
+
 def test_what_is_replaced_is_gone(cache: Cache) -> None:
     for content in (b"first", b"second", b"second", b"first"):
         path = cache.replace("timing", KEY, writing(content))

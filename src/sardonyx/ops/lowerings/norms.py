@@ -337,8 +337,9 @@ def _folded(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """The factor and the offset of each channel, computed once, in float64."""
     scale, bias, mean, variance = (np.asarray(one, np.float64).reshape(-1) for one in constants)
-    factor = scale / np.sqrt(variance + epsilon)
-    return factor.astype(np.float32), (bias - mean * factor).astype(np.float32)
+    with np.errstate(all="ignore"):  # what is not finite is the model's own
+        factor = scale / np.sqrt(variance + epsilon)
+        return factor.astype(np.float32), (bias - mean * factor).astype(np.float32)
 
 
 def _trains(site: Site) -> bool:

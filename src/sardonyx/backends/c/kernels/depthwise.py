@@ -43,8 +43,8 @@ class DepthwiseSpec:
 
     Attributes:
         zero: what stands for 0 among the activations.
-        in_halves: whether float16 is multiplied and summed as such, on CPUs that do; the sums are float32 behind that.
-        ending: what becomes of sums of float16, which stay such then.
+        in_halves: whether float16 is multiplied and summed as such, on CPUs that do; without an ending, sums become float32.
+        ending: what becomes of sums of float16, which stay such.
     """
 
     images: Extent
@@ -170,7 +170,7 @@ def _pixels_function(shape: _Shape, pixels: int) -> str:
     places = {(t, v): f"acc + {t} * {shape.block} + c - first + {v * lanes}" for t, v in cells}
     stored = [f"*({name}_s_m *)({place}) = s{t}_{v};" for (t, v), place in places.items()]
     if spec.ending is not None:
-        stored = _ended(spec.ending, shape.vectors, lanes)
+        stored = _shared_by_pixels(spec.ending, shape.vectors, lanes)
         stored += [
             f"*(sx_h8m *)({place}) = sx_half_between(s{t}_{v} + o{v}, low, high);"
             for (t, v), place in places.items()
@@ -203,7 +203,7 @@ def _parameters(spec: DepthwiseSpec) -> str:
     return "" if spec.ending is None else "const sx_f16 *offsets, "
 
 
-def _ended(ending: Ending, vectors: int, lanes: int) -> list[str]:
+def _shared_by_pixels(ending: Ending, vectors: int, lanes: int) -> list[str]:
     """What every pixel's sums of these filters need to be finished."""
     loads = [
         f"const sx_h8 o{v} = *(const sx_h8m *)(offsets + c + {v * lanes});" for v in range(vectors)

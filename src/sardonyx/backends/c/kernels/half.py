@@ -102,7 +102,9 @@ def _functions(
     more, result = "s0 == 0 && k0 == 0", "sums"
     if ending is not None:
         assert not blocks.in_parts
-        more, result = f"offsets + column, {reading.tame} ? done : 0", "done"
+        more, result = "offsets + column, done", "done"
+        if reading.tame:
+            more = f"offsets + column, {reading.tame} ? done : 0"
         reading = _ended(reading, ending, name, pitch)
     multiply = half_call(
         name,
@@ -170,13 +172,13 @@ class _Reading:
     """C text around the products: what it needs, how `rows` become `packed`, and what is done to sums in the end.
 
     Attributes:
-        tame: whether no row of the strip was scaled.
+        tame: whether no row of the strip was scaled; nothing where none ever is.
     """
 
     locals: str
     pack: str
     finish: str
-    tame: str
+    tame: str = ""
     functions: str = ""
 
 
@@ -232,19 +234,21 @@ const _Float16 *rows[{segments}][{ROWS}];
 """,
         f"sx_half_rows(rows, {_run(nest)}, taken, packed);\n",
         f"{_finish(nest, '1', pitch)};\n",
-        "1",
     )
 
 
 def _ended(reading: _Reading, ending: Ending, name: str, pitch: int) -> _Reading:
     """The same, where the micro-kernel finishes the sums of all strips but those with scaled rows."""
+    results = f"""\
+__attribute__((aligned(64))) _Float16 done[{pitch * ROWS}];
+const _Float16 *offsets = env.p[{ending.offsets}];
+"""
+    reading = replace(reading, locals=reading.locals + results)
+    if not reading.tame:
+        return replace(reading, finish="")
     low, high = (f"{limit!r}f" for limit in (ending.low, ending.high))
     return replace(
         reading,
-        locals=f"""\
-{reading.locals}__attribute__((aligned(64))) _Float16 done[{pitch * ROWS}];
-const _Float16 *offsets = env.p[{ending.offsets}];
-""",
         finish=f"""\
 if (!{reading.tame}) {{
 {indented(reading.finish, 4)}    {name}_end(taken, count, sums, offsets + column, done);
