@@ -99,18 +99,17 @@ def _functions(
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
     weights = f"panel + {HEAD} + (s0 * depth + k0) * {COLUMNS}, stride, last_panel - first_panel"
     reading = _of_halves(nest, pitch) if of_halves else _of_floats(nest, blocks, weights, pitch)
-    more, result = "s0 == 0 && k0 == 0", "sums"
+    more, result = "scales, s0 == 0 && k0 == 0", "sums"
     if ending is not None:
         assert not blocks.in_parts
-        more, result = "offsets + column, done", "done"
-        if reading.tame:
-            more = f"offsets + column, {reading.tame} ? done : 0"
+        finished = f"{reading.tame} ? done : 0" if reading.tame else "done"
+        more, result = f"scales, offsets + column, {finished}", "done"
         reading = _ended(reading, ending, name, pitch)
     multiply = half_call(
         name,
         counts,
         "taken",
-        f"packed, scales, segments * kc, {weights}, sums, {pitch}, {more}",
+        f"packed, segments * kc, {weights}, {pitch}, sums, {more}",
     )
     return f"""\
 {SUPPORT}

@@ -185,12 +185,12 @@ def _tasks(name: str, spec: AttentionSpec, counts: list[int], waiting: int) -> s
         name,
         counts,
         "taken",
-        f"packed, scales, {size}, head + {HEAD}, {panel}, groups_of_block, scores, {block}, 1",
+        f"packed, {size}, head + {HEAD}, {panel}, groups_of_block, {block}, scores, scales, 1",
     )
 
     def add(scales: str) -> str:
-        of_values = f"values + {HEAD} + k0 * {COLUMNS}, stride, {panels}, part, {pitch}, 1"
-        return half_call(name, counts, "taken", f"packed, {scales}, kc, {of_values}")
+        of_values = f"values + {HEAD} + k0 * {COLUMNS}, stride, {panels}, {pitch}, part"
+        return half_call(name, counts, "taken", f"packed, kc, {of_values}, {scales}, 1")
 
     return f"""\
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{

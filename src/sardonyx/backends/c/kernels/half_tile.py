@@ -10,6 +10,8 @@
             acc[r][j] += scale[r] * part[r][j]      float32
         or, with an `Ending`, of the one group and rows that are not scaled
             done[r][j] = between(scales of columns[j] * part[r][j] + offsets[j])      float16
+        or, where sums are kept, of the one group
+            acc[r][j] = part[r][j]                  float16, no scales
 
 Eleven bits hold a short sum well: a run is off by 2^-11 of its partial sums for every product, at random. So does the
 sum of a few runs, for four roundings more: it costs 4% of the error and spares three of four conversions, which took an
@@ -20,14 +22,16 @@ the beginning, or is too large for float32: `<name>_plain` computes it again, in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.plan.halves import HALF_SUMS
 from sardonyx.plan.plan import Ending
 
 __all__ = [
+    "KEPT",
     "LARGEST",
     "LONG",
     "ROWS",
@@ -36,6 +40,7 @@ __all__ = [
     "Sums",
     "half_call",
     "half_tile_functions",
+    "kept_tile_functions",
     "limits",
 ]
 
@@ -59,6 +64,7 @@ class Sums:
 USUAL = Sums(64, 4)
 SHORT = Sums(40, 6)  # of convolutions of few products: 0.83 of the error, 3% of the time more
 LONG = Sums(128, 4)  # of convolutions of many: 1.4 times the error, 2% of the time less
+KEPT = Sums(64, 5)  # of Winograd's algorithm, whose transform is in float16 too
 # Exponent of the largest number of a row that is not scaled: weights are below 1, and sums below 2^15.
 LARGEST = 6
 
@@ -67,12 +73,10 @@ def half_tile_functions(
     name: str, row_counts: Iterable[int], sums: Sums = USUAL, ending: Ending | None = None
 ) -> str:
     """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish_products` and `<name>_plain`."""
-    kernels = "\n".join(
-        _rows_function(name, rows, sums, ending) for rows in sorted(set(row_counts))
-    )
+    ends = _accumulated if ending is None else partial(_ended, ending)
     return f"""\
 #include "halves.h"
-{kernels}
+{_rows_functions(name, row_counts, sums, ends)}
 /* The scales of the columns; whether all sums are finite. `head` is where the first panel's scales lie. Of tame rows,
  * panels without scales are done already. */
 static inline int32_t {name}_finish_products(
@@ -98,6 +102,28 @@ static inline int32_t {name}_finish_products(
     return spoilt[0] + spoilt[1] + spoilt[2] + spoilt[3] == 0;
 }}
 
+{_plain(name)}
+/* Sums that are not finite, as they were computed again. */
+static __attribute__((noinline, cold)) void {name}_replace(
+    int64_t taken, int64_t count, float *acc, int64_t pitch, const float *again) {{
+    for (int64_t r = 0; r < taken; r++)
+        for (int64_t j = 0; j < count; j++)
+            if (acc[r * pitch + j] * 0 != 0)
+                acc[r * pitch + j] = again[r * pitch + j];
+}}
+"""
+
+
+def kept_tile_functions(name: str, row_counts: Iterable[int]) -> str:
+    """C text: `<name>_rows_<n>` of no more products than `KEPT` has, whose sums stay float16, and `<name>_plain`."""
+    return f"""\
+#include "halves.h"
+{_rows_functions(name, row_counts, KEPT, _kept)}
+{_plain(name)}"""
+
+
+def _plain(name: str) -> str:
+    return f"""\
 /* The same products in float32, one after the other, from the rows as they are; scales of columns included. */
 static __attribute__((noinline, cold)) void {name}_plain(
     const float *(*rows)[{ROWS}], int64_t segments, int64_t depth, int64_t taken, const _Float16 *head,
@@ -116,15 +142,6 @@ static __attribute__((noinline, cold)) void {name}_plain(
                 at[j] = sums[j];
         }}
 }}
-
-/* Sums that are not finite, as they were computed again. */
-static __attribute__((noinline, cold)) void {name}_replace(
-    int64_t taken, int64_t count, float *acc, int64_t pitch, const float *again) {{
-    for (int64_t r = 0; r < taken; r++)
-        for (int64_t j = 0; j < count; j++)
-            if (acc[r * pitch + j] * 0 != 0)
-                acc[r * pitch + j] = again[r * pitch + j];
-}}
 """
 
 
@@ -140,7 +157,30 @@ def half_call(name: str, row_counts: Iterable[int], rows: str, arguments: str) -
     return "\n".join([f"switch ({rows}) {{", *cases, "}"])
 
 
-def _rows_function(name: str, rows: int, sums: Sums, ending: Ending | None) -> str:
+Cells = list[tuple[int, int]]  # row and vector of each register of sums
+
+
+@dataclass(frozen=True)
+class _End:
+    """What becomes of the sums of a group.
+
+    Attributes:
+        parameters: of the function, beside what all have.
+        first: whether the group is the first, as a variable in C; nothing where there is but one.
+    """
+
+    parameters: str
+    lines: list[str]
+    first: str = ""
+
+
+def _rows_functions(
+    name: str, row_counts: Iterable[int], sums: Sums, ends: Callable[[Cells], _End]
+) -> str:
+    return "\n".join(_rows_function(name, rows, sums, ends) for rows in sorted(set(row_counts)))
+
+
+def _rows_function(name: str, rows: int, sums: Sums, ends: Callable[[Cells], _End]) -> str:
     cells = [(r, v) for r in range(rows) for v in range(COLUMNS // _LANES)]
     begin = [f"sx_h8 c{r}_{v} = {{0}};" for r, v in cells]
 
@@ -152,45 +192,20 @@ def _rows_function(name: str, rows: int, sums: Sums, ending: Ending | None) -> s
         lines += [f"sx_half_lane(c{r}_{v}, x, {r}, y{v});" for r, v in cells]
         return ["{", *lines, "}"]
 
-    def store(added: str) -> list[str]:
-        lines = []
-        for r, v in cells:
-            at = f"acc + {r} * pitch + {v * _LANES}"
-            for half, part in enumerate(("low", "high")):
-                place = f"(sx_f4m *)({at} + {4 * half})"
-                value = f"sx_half_{part}(c{r}_{v}) * scales[{r}]"
-                lines.append(f"*{place} = {added.format(place)}{value};")
-        return lines
-
     parts = [f"*(sx_h8 *)(part + {_LANES * at})" for at in range(len(cells))]
     add = [f"c{r}_{v} += {part};" for (r, v), part in zip(cells, parts, strict=True)]
     keep = [f"{part} = c{r}_{v};" for (r, v), part in zip(cells, parts, strict=True)]
     several = [line for k in range(_UNROLLED) for line in step(k)]
-    given, first = "int32_t fresh", "first = fresh, "
-    end = f"""\
-if (first) {{
-    {_lines(store(""), 4)}
-}} else {{
-    {_lines(store("*{} + "), 4)}
-}}
-first = runs = 0;"""
-    if ending is not None:
-        given, first = "const _Float16 *offsets, _Float16 *done", ""
-        end = f"""\
-if (done) {{
-    {_lines(_ended(ending, cells), 4)}
-}} else {{
-    {_lines(store(""), 4)}
-}}"""
+    end = ends(cells)
     return f"""\
 /* {rows} rows: a is [depth][{ROWS}]; panels are `stride` values apart. */
 static __attribute__((noinline)) void {name}_rows_{rows}(
-    const _Float16 *a, const float *scales, int64_t depth, const _Float16 *b, int64_t stride, int64_t panels,
-    float *acc, int64_t pitch, {given}) {{
+    const _Float16 *a, int64_t depth, const _Float16 *b, int64_t stride, int64_t panels, int64_t pitch,
+    {end.parameters}) {{
     __attribute__((aligned(16))) _Float16 part[{_LANES * len(cells)}];
-    for (int64_t panel = 0; panel < panels; panel++, b += stride, acc += {COLUMNS}) {{
+    for (int64_t panel = 0; panel < panels; panel++, b += stride) {{
         const _Float16 *x0 = a, *y = b;
-        int32_t {first}runs = 0;
+        int32_t {end.first}runs = 0;
         int64_t left = depth;
         do {{
             int64_t k = left < {sums.run} ? left : {sums.run};
@@ -208,7 +223,7 @@ static __attribute__((noinline)) void {name}_rows_{rows}(
             if (++runs < {sums.runs} && left > 0) {{
                 {_lines(keep, 16)}
             }} else {{
-                {_lines(end.splitlines(), 16)}
+                {_lines(end.lines, 16)}
             }}
             /* Sums kept in registers from run to run would push others out: compilers try to. */
             __asm__ volatile("" : : : "memory");
@@ -218,7 +233,32 @@ static __attribute__((noinline)) void {name}_rows_{rows}(
 """
 
 
-def _ended(ending: Ending, cells: list[tuple[int, int]]) -> list[str]:
+def _place(result: str, r: int, v: int) -> str:
+    return f"{result} + {r} * pitch + panel * {COLUMNS} + {v * _LANES}"
+
+
+def _stored(cells: Cells, added: str = "") -> list[str]:
+    """Sums as float32, with the scales of their rows, in place of what is there or added to it."""
+    lines = []
+    for r, v in cells:
+        for half, part in enumerate(("low", "high")):
+            place = f"(sx_f4m *)({_place('acc', r, v)} + {4 * half})"
+            value = f"sx_half_{part}(c{r}_{v}) * scales[{r}]"
+            lines.append(f"*{place} = {added.format(place)}{value};")
+    return lines
+
+
+def _accumulated(cells: Cells) -> _End:
+    lines = _either("first", _stored(cells), _stored(cells, "*{} + "))
+    parameters = "float *acc, const float *scales, int32_t fresh"
+    return _End(parameters, [*lines, "first = runs = 0;"], "first = fresh, ")
+
+
+def _kept(cells: Cells) -> _End:
+    return _End("_Float16 *acc", [f"*(sx_h8m *)({_place('acc', r, v)}) = c{r}_{v};" for r, v in cells])  # fmt: skip
+
+
+def _ended(ending: Ending, cells: Cells) -> _End:
     """The sums of a panel, finished; its scales lie before its weights."""
     lines = [f"const float *heads = (const float *)(b - {HEAD});", *limits(ending)]
     for v in range(COLUMNS // _LANES):
@@ -227,10 +267,18 @@ def _ended(ending: Ending, cells: list[tuple[int, int]]) -> list[str]:
         place = f"offsets + panel * {COLUMNS} + {_LANES * v}"
         lines.append(f"const sx_h8 o{v} = *(const sx_h8m *)({place});")
     for r, v in cells:
-        place = f"done + {r} * pitch + panel * {COLUMNS} + {_LANES * v}"
         value = f"sx_half_between(sx_half_added(c{r}_{v}, h{v}, o{v}), low, high)"
-        lines.append(f"*(sx_h8m *)({place}) = {value};")
-    return lines
+        lines.append(f"*(sx_h8m *)({_place('done', r, v)}) = {value};")
+    parameters = "float *acc, const float *scales, const _Float16 *offsets, _Float16 *done"
+    return _End(parameters, _either("done", lines, _stored(cells)))
+
+
+def _either(condition: str, then: list[str], otherwise: list[str]) -> list[str]:
+    return [f"if ({condition}) {{", *_inside(then), "} else {", *_inside(otherwise), "}"]
+
+
+def _inside(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _lines(lines: Iterable[str], indent: int) -> str:
@@ -239,4 +287,4 @@ def _lines(lines: Iterable[str], indent: int) -> str:
 
 assert HEAD * 2 == COLUMNS * 4
 assert SHORT.products == HALF_SUMS
-assert all(sums.products << LARGEST <= 1 << 15 for sums in (USUAL, SHORT, LONG))
+assert all(sums.products << LARGEST <= 1 << 15 for sums in (USUAL, SHORT, LONG, KEPT))

@@ -19,12 +19,20 @@ from sardonyx.backends.c.kernels.isa import Tile
 from sardonyx.backends.c.kernels.packing import filter_matrices, pack_b
 from sardonyx.backends.c.kernels.points import channel_blocks, winograd_points
 
-__all__ = ["COLUMNS", "HEAD", "pack_half_filters", "pack_half_points", "pack_halves"]
+__all__ = [
+    "COLUMNS",
+    "HEAD",
+    "half_channel_blocks",
+    "pack_half_filters",
+    "pack_half_points",
+    "pack_halves",
+]
 
 COLUMNS = 16  # of a panel: two vectors
 HEAD = 2 * COLUMNS  # what the scales of a panel take, in float16
 _LOWEST, _HIGHEST = -126, 127  # exponents of scales: normal floats, which no thread flushes
 _NEAR = -4  # exponents of what is not scaled: 2^-5 and more
+_CHANNELS = 256  # of a block of Winograd's algorithm: they are added up in float16
 _AT_ONCE = 64  # panels: more would take as much memory again as the weights
 
 
@@ -76,10 +84,14 @@ def pack_half_filters(weights: NDArray[np.generic], groups: int) -> NDArray[np.f
     return pack_halves(filter_matrices(weights, groups))
 
 
+def half_channel_blocks(channels: int) -> tuple[int, ...]:
+    return channel_blocks(channels, _CHANNELS)
+
+
 def pack_half_points(weights: NDArray[np.generic]) -> NDArray[np.float16]:
     """W[OC, IC, 3, 3] for Winograd's algorithm: the points of each block of channels, then the weights themselves."""
     points, plain = winograd_points(weights, WIDE), filter_matrices(weights, 1)
     shared = np.maximum(_exponents(points).max(axis=0), _exponents(plain[0]))
-    borders = np.cumsum([0, *channel_blocks(weights.shape[1])])
+    borders = np.cumsum([0, *half_channel_blocks(weights.shape[1])])
     parts = [pack_halves(points[:, a:b], shared).reshape(-1) for a, b in pairwise(borders)]
     return np.concatenate([*parts, pack_halves(plain, shared).reshape(-1)])

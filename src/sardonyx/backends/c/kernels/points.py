@@ -19,15 +19,15 @@ from sardonyx.backends.c.kernels.isa import Tile
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv
 
 SEGMENT = 64  # channels summed at a time: the error of longer sums would be above that of engines that block
-_CHANNELS = 128  # of a block, at most
+_CHANNELS = 128  # of a block of float32, at most
 _BYTES = 256  # the same of bytes
 _RUN = 32  # channels of bytes in the widest vector of 16 bits
 _FILTERS = 64  # transformed at a time: all of them in float64 might take more memory than the model
 
 
-def channel_blocks(channels: int) -> tuple[int, ...]:
+def channel_blocks(channels: int, most: int = _CHANNELS) -> tuple[int, ...]:
     """The channels in blocks of whole segments; the rest is in the last, so that none is shorter than a vector."""
-    segments, parts = channels // SEGMENT, max(1, -(-channels // _CHANNELS))
+    segments, parts = channels // SEGMENT, max(1, -(-channels // most))
     borders = [i * segments // parts * SEGMENT for i in range(parts)]
     return tuple(end - begin for begin, end in pairwise([*borders, channels]))
 
