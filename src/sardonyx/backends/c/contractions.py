@@ -43,11 +43,15 @@ from sardonyx.sizes import Size, ceil_div
 
 __all__ = ["extent", "namer", "render_contraction", "target_of", "variant_of"]
 
+_OF_HALVES = "store_halves"
+
 
 def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
     """The whole translation unit."""
     short = _is_short(kernel)
     epilogue = render_epilogue(kernel.epilogue, "store_row", kernel.dtype, inlined=short)
+    if kernel.choice.variant == "direct f16" and kernel.dtype == "f32":
+        epilogue += "\n" + render_epilogue(kernel.epilogue, _OF_HALVES, "f16")
     if isinstance(kernel, ProductKernel):
         text = _product(kernel, isa)
         buffers = (kernel.a.buffer, kernel.packed if kernel.b is None else kernel.b.buffer)
@@ -224,7 +228,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         tiled = _conv_spec(kernel, name_of)
         return amx_conv("contract", tiled, "store_row", kernel.choice.variant)
     if kernel.choice.variant == "direct f16":
-        return half_convolution("contract", _conv_spec(kernel, name_of), "store_row", isa)
+        spec_of_halves = _conv_spec(kernel, name_of)
+        return half_convolution("contract", spec_of_halves, "store_row", isa, _OF_HALVES)
     if kernel.dtype == "i32" and kernel.choice.variant == "winograd":
         return integer_winograd(
             "contract",

@@ -8,6 +8,8 @@
                 micro-kernel over the panels of the block
                 after the last block of K: scales of columns, and an epilogue for each row
 
+Where K is short and nothing is scaled, neither rows nor columns, the epilogue takes sums as float16: most of them, and CPUs
+convert slowly, so that it had better happen among other work.
 Rows are packed for every block of columns anew: blocks are wide, and there are no more than the caches and the threads
 need. Where runs of K end depends on the sizes alone, and scales are powers of two, each row's its own: an element has the
 same bits in any task, wherever its row lies.
@@ -30,6 +32,7 @@ from sardonyx.backends.c.kernels.half_tile import (
     Sums,
     half_call,
     half_tile_functions,
+    kept_rows,
 )
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.isa import Isa, Tile
@@ -64,16 +67,28 @@ def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
     return product(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _MULTIPLYING)
 
 
-def half_convolution(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
+def half_convolution(
+    name: str, spec: ConvSpec, epilogue: str, isa: Isa, of_halves: str = ""
+) -> str:
     """C text of a convolution, as `conv.conv`; the weights are packed by `halves.pack_half_filters`.
 
     Activations of float16 are within what is not scaled (`LARGEST`).
+
+    Args:
+        of_halves: the epilogue of sums that are float16, where there is one.
     """
     if spec.in_halves:
         spec = replace(spec, copies=False)
     inner = spec.channels // spec.groups * prod(spec.window.kernel)
     sums = LONG if inner >= _MANY else SHORT
-    functions = partial(_functions, products=sums, of_halves=spec.in_halves, ending=spec.ending)
+    short = inner <= sums.products and spec.ending is None
+    functions = partial(
+        _functions,
+        products=sums,
+        of_halves=spec.in_halves,
+        ending=spec.ending,
+        brief=of_halves if short else "",
+    )
     loops = Loops(functions, _launch)
     text = conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
     return f'#include "halves.h"\n{text}'
@@ -90,7 +105,12 @@ def _blocks(nest: Nest) -> Blocks:
 
 
 def _functions(
-    nest: Nest, products: Sums, *, of_halves: bool = False, ending: Ending | None = None
+    nest: Nest,
+    products: Sums,
+    *,
+    of_halves: bool = False,
+    ending: Ending | None = None,
+    brief: str = "",
 ) -> str:
     name, blocks = nest.family.name, _blocks(nest)
     counts = row_counts(nest.height, ROWS)
@@ -111,6 +131,11 @@ def _functions(
         "taken",
         f"packed, segments * kc, {weights}, {pitch}, sums, {more}",
     )
+    if brief:
+        assert not blocks.in_parts
+        sums_stay = half_call(f"{name}_kept", counts, "taken", f"packed, segments * kc, {weights}, {pitch}, halves")  # fmt: skip
+        multiply = _brief(nest, reading.tame, sums_stay, brief, pitch) + multiply
+        reading = _briefly(reading, kept_rows(f"{name}_kept", counts, products), name, pitch)
     return f"""\
 {SUPPORT}
 {half_tile_functions(name, counts, products, ending)}{reading.functions}
@@ -144,7 +169,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
         const int64_t count = sx_least(width, last_panel * {COLUMNS}) - column;
         const int64_t top = sx_border(height, tiles, first_tile);
         const _Float16 *panel = (const _Float16 *)job->b + ({nest.panels_of}) + first_panel * stride;
-        (void)b, (void)top;
+{indented(reading.begin, 8)}        (void)b, (void)top;
         for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
             const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
             for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
@@ -172,6 +197,7 @@ class _Reading:
 
     Attributes:
         tame: whether no row of the strip was scaled; nothing where none ever is.
+        begin: of a task.
     """
 
     locals: str
@@ -179,6 +205,7 @@ class _Reading:
     finish: str
     tame: str = ""
     functions: str = ""
+    begin: str = ""
 
 
 def _run(nest: Nest) -> str:
@@ -265,6 +292,37 @@ static __attribute__((noinline, cold)) void {name}_end(
 }}
 """,
     )
+
+
+def _briefly(reading: _Reading, kernels: str, name: str, pitch: int) -> _Reading:
+    """The same, with what it takes for sums to stay float16."""
+    return replace(
+        reading,
+        locals=f"{reading.locals}__attribute__((aligned(64))) _Float16 halves[{pitch * ROWS}];\n",
+        functions=f"""{reading.functions}
+{kernels}
+/* Whether no column is scaled. */
+static inline int32_t {name}_is_straight(const _Float16 *head, int64_t stride, int64_t panels) {{
+    int32_t straight = 1;
+    for (int64_t panel = 0; panel < panels; panel++, head += stride)
+        for (int64_t j = 0; j < {COLUMNS}; j++)
+            straight &= ((const float *)head)[j] == 1.0f;
+    return straight;
+}}
+""",
+        begin=f"const int32_t straight = {name}_is_straight(panel, stride, last_panel - first_panel);\n",
+    )
+
+
+def _brief(nest: Nest, tame: str, multiply: str, epilogue: str, pitch: int) -> str:
+    """C text: a strip of which nothing is scaled."""
+    return f"""\
+if ({f"{tame} & straight" if tame else "straight"}) {{
+{indented(multiply, 4)}    for (int64_t r = 0; r < taken; r++)
+        {epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, halves + r * {pitch});
+    continue;
+}}
+"""
 
 
 def _launch(nest: Nest) -> str:

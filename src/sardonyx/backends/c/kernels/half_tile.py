@@ -40,8 +40,9 @@ __all__ = [
     "Sums",
     "half_call",
     "half_tile_functions",
-    "kept_tile_functions",
+    "kept_rows",
     "limits",
+    "plain_function",
 ]
 
 ROWS = 8
@@ -102,7 +103,7 @@ static inline int32_t {name}_finish_products(
     return spoilt[0] + spoilt[1] + spoilt[2] + spoilt[3] == 0;
 }}
 
-{_plain(name)}
+{plain_function(name)}
 /* Sums that are not finite, as they were computed again. */
 static __attribute__((noinline, cold)) void {name}_replace(
     int64_t taken, int64_t count, float *acc, int64_t pitch, const float *again) {{
@@ -114,15 +115,13 @@ static __attribute__((noinline, cold)) void {name}_replace(
 """
 
 
-def kept_tile_functions(name: str, row_counts: Iterable[int]) -> str:
-    """C text: `<name>_rows_<n>` of no more products than `KEPT` has, whose sums stay float16, and `<name>_plain`."""
-    return f"""\
-#include "halves.h"
-{_rows_functions(name, row_counts, KEPT, _kept)}
-{_plain(name)}"""
+def kept_rows(name: str, row_counts: Iterable[int], sums: Sums) -> str:
+    """C text: `<name>_rows_<n>` of no more products than `sums` has, which stay float16."""
+    return _rows_functions(name, row_counts, sums, _kept)
 
 
-def _plain(name: str) -> str:
+def plain_function(name: str) -> str:
+    """C text: `<name>_plain`."""
     return f"""\
 /* The same products in float32, one after the other, from the rows as they are; scales of columns included. */
 static __attribute__((noinline, cold)) void {name}_plain(

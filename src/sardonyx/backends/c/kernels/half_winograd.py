@@ -27,7 +27,8 @@ from sardonyx.backends.c.kernels.half_tile import (
     LARGEST,
     ROWS,
     half_call,
-    kept_tile_functions,
+    kept_rows,
+    plain_function,
 )
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD, half_channel_blocks
 from sardonyx.backends.c.kernels.isa import Isa, Tile
@@ -57,7 +58,9 @@ def half_winograd(name: str, spec: ConvSpec, epilogue: str, isa: Isa) -> str:
     return f"""\
 {SUPPORT}
 {vector_reader(f"{name}_a", "f32", isa.lanes)}
-{kept_tile_functions(name, counts)}
+#include "halves.h"
+{kept_rows(name, counts, KEPT)}
+{plain_function(name)}
 struct {name}_job {{
     const struct env *env;
     const float *a;
