@@ -1,6 +1,7 @@
 """Contraction kernels of a plan as C: a template of `kernels`, behind the epilogue that it calls.
 
 static inline void store_row(env, b, m, n, count, sums)      from the plan's loops
+static inline void store_halves(…)                           the same for sums that are float16, if any are
 static void contract(run, env, a, b, scratch, n)             from the template
 int32_t k(run, p, n)                                         calls it
 """
@@ -50,8 +51,6 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     """The whole translation unit."""
     short = _is_short(kernel)
     epilogue = render_epilogue(kernel.epilogue, "store_row", kernel.dtype, inlined=short)
-    if kernel.choice.variant == "direct f16" and kernel.dtype == "f32":
-        epilogue += "\n" + render_epilogue(kernel.epilogue, _OF_HALVES, "f16")
     if isinstance(kernel, ProductKernel):
         text = _product(kernel, isa)
         buffers = (kernel.a.buffer, kernel.packed if kernel.b is None else kernel.b.buffer)
@@ -60,6 +59,8 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     else:
         text = _convolution(kernel, isa)
         buffers, scratch = (kernel.input, kernel.weights), "0"
+    if f"{_OF_HALVES}(" in text:
+        epilogue += "\n" + render_epilogue(kernel.epilogue, _OF_HALVES, "f16")
     count = len(kernel.epilogue.buffers)
     # Only what is read: a matrix that was packed into another has its place, and need not be there.
     used = (epilogue + text, *(f"p[{number}]" for number in buffers), scratch)
@@ -122,7 +123,7 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
     if kernel.choice.variant in PAIRS:
         return amx("contract", spec, "store_row", kernel.choice.variant)
     if kernel.choice.variant == "gemm f16":
-        return half_product("contract", spec, "store_row", isa)
+        return half_product("contract", spec, "store_row", isa, _OF_HALVES)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
     return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
 

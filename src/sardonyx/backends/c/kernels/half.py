@@ -60,22 +60,28 @@ _MANY = 256  # products of a convolution that comes late in a network, and adds 
 _EVEN = 8  # strips of every thread of which one more or less matters
 
 
-def half_product(name: str, spec: GemmSpec, epilogue: str, isa: Isa) -> str:
-    """C text of a product as a static function, as `gemm.gemm`; B is packed by `halves.pack_halves`."""
+def half_product(
+    name: str, spec: GemmSpec, epilogue: str, isa: Isa, half_epilogue: str = ""
+) -> str:
+    """C text of a product as a static function, as `gemm.gemm`; B is packed by `halves.pack_halves`.
+
+    Args:
+        half_epilogue: the same for sums that are float16, where there is one.
+    """
     assert isinstance(spec.b, Packed)
     assert spec.a.dtype == spec.b.dtype == "f32"
-    return product(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, _MULTIPLYING)
+    short = isinstance(spec.k, int) and spec.k <= USUAL.products
+    functions = partial(_functions, products=USUAL, half_epilogue=half_epilogue if short else "")
+    loops = Loops(functions, _launch)
+    return product(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
 
 
 def half_convolution(
-    name: str, spec: ConvSpec, epilogue: str, isa: Isa, of_halves: str = ""
+    name: str, spec: ConvSpec, epilogue: str, isa: Isa, half_epilogue: str = ""
 ) -> str:
     """C text of a convolution, as `conv.conv`; the weights are packed by `halves.pack_half_filters`.
 
-    Activations of float16 are within what is not scaled (`LARGEST`).
-
-    Args:
-        of_halves: the epilogue of sums that are float16, where there is one.
+    Activations of float16 are within what is not scaled (`LARGEST`). `half_epilogue` as in `half_product`.
     """
     if spec.in_halves:
         spec = replace(spec, copies=False)
@@ -87,7 +93,7 @@ def half_convolution(
         products=sums,
         of_halves=spec.in_halves,
         ending=spec.ending,
-        brief=of_halves if short else "",
+        half_epilogue=half_epilogue if short else "",
     )
     loops = Loops(functions, _launch)
     text = conv(name, spec, epilogue, isa, Tile(ROWS, COLUMNS), DEPTH, loops)
@@ -110,7 +116,7 @@ def _functions(
     *,
     of_halves: bool = False,
     ending: Ending | None = None,
-    brief: str = "",
+    half_epilogue: str = "",
 ) -> str:
     name, blocks = nest.family.name, _blocks(nest)
     counts = row_counts(nest.height, ROWS)
@@ -131,11 +137,11 @@ def _functions(
         "taken",
         f"packed, segments * kc, {weights}, {pitch}, sums, {more}",
     )
-    if brief:
-        assert not blocks.in_parts
-        sums_stay = half_call(f"{name}_kept", counts, "taken", f"packed, segments * kc, {weights}, {pitch}, halves")  # fmt: skip
-        multiply = _brief(nest, reading.tame, sums_stay, brief, pitch) + multiply
-        reading = _briefly(reading, kept_rows(f"{name}_kept", counts, products), name, pitch)
+    if half_epilogue and not blocks.in_parts:
+        operands = f"packed, segments * kc, {weights}, {pitch}, halves"
+        kept = half_call(f"{name}_kept", counts, "taken", operands)
+        multiply = _kept_strip(nest, reading.tame, kept, half_epilogue, pitch) + multiply
+        reading = _keeping(reading, kept_rows(f"{name}_kept", counts, products), name, pitch)
     return f"""\
 {SUPPORT}
 {half_tile_functions(name, counts, products, ending)}{reading.functions}
@@ -294,7 +300,7 @@ static __attribute__((noinline, cold)) void {name}_end(
     )
 
 
-def _briefly(reading: _Reading, kernels: str, name: str, pitch: int) -> _Reading:
+def _keeping(reading: _Reading, kernels: str, name: str, pitch: int) -> _Reading:
     """The same, with what it takes for sums to stay float16."""
     return replace(
         reading,
@@ -314,8 +320,8 @@ static inline int32_t {name}_is_straight(const _Float16 *head, int64_t stride, i
     )
 
 
-def _brief(nest: Nest, tame: str, multiply: str, epilogue: str, pitch: int) -> str:
-    """C text: a strip of which nothing is scaled."""
+def _kept_strip(nest: Nest, tame: str, multiply: str, epilogue: str, pitch: int) -> str:
+    """C text: a strip of which nothing is scaled, and its sums stay float16."""
     return f"""\
 if ({f"{tame} & straight" if tame else "straight"}) {{
 {indented(multiply, 4)}    for (int64_t r = 0; r < taken; r++)
@@ -355,6 +361,3 @@ if (tasks == 1)
 else
     run->parallel(run, tasks, 1, {name}_blocks, &job);
 """
-
-
-_MULTIPLYING = Loops(partial(_functions, products=USUAL), _launch)

@@ -1,7 +1,7 @@
 """The micro-kernel of float16: a strip of up to eight rows times panels of sixteen columns, 32 registers full.
 
     for every panel
-        for every group of runs                     4 of them, of 64 products each: `Sums`
+        for every group of runs                     8 of them, of 64 products each: `Sums`
             for every run of K
                 c[r][j] = 0                         float16
                 for k in the run
@@ -14,8 +14,8 @@
             acc[r][j] = part[r][j]                  float16, no scales
 
 Eleven bits hold a short sum well: a run is off by 2^-11 of its partial sums for every product, at random. So does the
-sum of a few runs, for four roundings more: it costs 4% of the error and spares three of four conversions, which took an
-eighth of the time. A is packed by `sx_half_strip`, which scales rows that float16 could not hold; B by `halves.pack_halves`, whose scales are
+sum of a few runs, for eight roundings more: it costs 7% of the error and spares seven of eight conversions, each of which
+takes as long as four multiplications (on Neoverse N1). A is packed by `sx_half_strip`, which scales rows that float16 could not hold; B by `halves.pack_halves`, whose scales are
 taken off in the end, by `<name>_finish_products`. Neither lets a run overflow, so that what is not finite in the end was not so in
 the beginning, or is too large for float32: `<name>_plain` computes it again, in float32.
 """
@@ -62,7 +62,7 @@ class Sums:
         return self.run * self.runs
 
 
-USUAL = Sums(64, 4)
+USUAL = Sums(64, 8)
 SHORT = Sums(40, 6)  # of convolutions of few products: 0.83 of the error, 3% of the time more
 LONG = Sums(128, 4)  # of convolutions of many: 1.4 times the error, 2% of the time less
 KEPT = Sums(64, 5)  # of Winograd's algorithm, whose transform is in float16 too

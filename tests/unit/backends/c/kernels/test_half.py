@@ -277,6 +277,55 @@ def test_convolutions(channels: int, filters: int, groups: int, where: Window, t
             check(np.ascontiguousarray(some), rows[image, group], b)
 
 
+STORE_HALVES = """\
+static inline void store_halves(
+    const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const _Float16 *sums) {
+    for (int64_t i = 0; i < count; i++)
+        env->c[b * env->plane + m * env->pitch + n + i] = sums[i];
+}
+"""
+
+
+@compiled
+@pytest.mark.parametrize("in_halves", [False, True])
+@pytest.mark.parametrize(
+    ("channels", "filters", "where"),
+    [
+        (64, 40, window(9, 1, 1, 0)),
+        (24, 33, window(7, 3, 2, 1)),
+        (10, 20, window(13, 4, 2, 1)),
+        (LONG.products, 16, window(5, 1, 1, 0)),
+    ],
+)
+def test_short_sums_stay_float16_with_the_same_bits(
+    channels: int, filters: int, where: Window, in_halves: bool, tmp_path: Path
+) -> None:
+    x = numbers(2, *(size for size in where.input if isinstance(size, int)), channels)
+    if not in_halves:
+        x[0, 1, 2] *= 1000  # rows that are scaled
+        x[1, 3, 3, 0] = np.inf
+    given = x.astype(np.float16) if in_halves else x
+    dtype = "f16" if in_halves else "f32"
+    spec = ConvSpec(2, channels, filters, where, a=dtype, b=dtype, in_halves=in_halves)
+    kept = STORE_HALVES + half_convolution("kept", spec, "store_row", NEON, "store_halves")
+    assert "store_halves(&env" in kept
+    short = compile_kernel("kept", kept, tmp_path)
+    usual = compile_kernel("usual", half_convolution("usual", spec, "store_row", NEON), tmp_path)
+    shape = (2, math.prod(size for size in where.output if isinstance(size, int)), filters)
+    straight = numbers(filters, channels, *where.kernel) / 8
+    scaled = straight * np.where(np.arange(filters) == filters - 1, np.float32(9), np.float32(1))[:, None, None, None]  # fmt: skip
+    for weights in (straight, scaled):
+        packed = pack_half_filters(weights, 1)
+        answers = [results(made, shape, given, packed) for made in (short, usual)]
+        assert np.array_equal(*answers, equal_nan=True)
+
+
+@compiled
+def test_longer_sums_do_not_stay_float16() -> None:
+    spec = ConvSpec(2, LONG.products + 1, 16, window(5, 1, 1, 0))
+    assert "store_halves" not in half_convolution("long", spec, "store_row", NEON, "store_halves")
+
+
 @compiled
 @pytest.mark.parametrize("size", [2.0**-3, 2.0**6, 2.0**7, 65504.0])
 def test_long_sums_of_a_convolution_do_not_overflow(size: float, tmp_path: Path) -> None:
@@ -385,7 +434,15 @@ def plainly(x: Array, weights: Array, pad: int) -> NDArray[np.float64]:
 @compiled
 @pytest.mark.parametrize(
     ("size", "channels", "filters", "pad"),
-    [(8, 64, 64, 1), (7, 20, 17, 1), (5, 200, 300, 0), (13, 16, 40, 1), (3, 70, 16, 0)],
+    [
+        (8, 64, 64, 1),
+        (7, 20, 17, 1),
+        (5, 200, 300, 0),
+        (13, 16, 40, 1),
+        (3, 70, 16, 0),
+        (4, 319, 16, 1),  # the most channels of a block
+        (6, 600, 20, 1),
+    ],
 )
 def test_winograds_algorithm(
     size: int, channels: int, filters: int, pad: int, tmp_path: Path
@@ -394,14 +451,38 @@ def test_winograds_algorithm(
     exact = plainly(x, weights, pad)
     difference = np.abs(transformed(x, weights, pad, tmp_path) - exact)
     assert difference.max() <= 1.6e-2 * np.abs(exact).max()
-    assert np.sqrt(np.mean(difference**2)) <= 2.0**-8 * np.sqrt(np.mean(exact**2))
+    # Of a run of 64 products and a transform, both in float16.
+    assert np.sqrt(np.mean(difference**2)) <= 4.2e-3 * np.sqrt(np.mean(exact**2))
 
 
 @compiled
+def test_winograds_outputs_that_float16_does_not_hold(tmp_path: Path) -> None:
+    x = np.full((1, 6, 6, 256), 30, np.float32)
+    weights = np.full((16, 256, 3, 3), 0.98, np.float32)
+    exact = plainly(x, weights, 1)
+    answer = transformed(x, weights, 1, tmp_path)
+    assert exact.max() > 65504 > exact.min()
+    assert np.abs(answer - exact).max() <= 1.6e-2 * exact.max()
+
+
+@compiled
+def test_what_is_scaled_changes_no_other_tile(tmp_path: Path) -> None:
+    x, weights = numbers(1, 8, 16, 32)[:, :, :8], numbers(32, 32, 3, 3)
+    before = transformed(np.ascontiguousarray(x), weights, 1, tmp_path)
+    far = x.copy()
+    far[0, 7, 7] *= 1e6
+    after = transformed(far, weights, 1, tmp_path)
+    assert np.array_equal(before[:, :6, :4], after[:, :6, :4])
+    exact = plainly(far, weights, 1)
+    assert np.abs(after - exact).max() <= 1.6e-2 * np.abs(exact).max()
+
+
+@compiled
+@pytest.mark.parametrize("channels", [32, 300])
 @pytest.mark.parametrize(("large", "small"), [(1e-30, 1), (1e20, 1e-30), (1e4, 1e4)])
-def test_winograds_algorithm_far_from_one(large: float, small: float, tmp_path: Path) -> None:
-    x = numbers(1, 6, 6, 32) * np.float32(large)
-    weights = numbers(32, 32, 3, 3) * np.float32(small)
+def test_winograds_algorithm_far_from_one(large: float, small: float, channels: int, tmp_path: Path) -> None:  # fmt: skip
+    x = numbers(1, 6, 6, channels) * np.float32(large)
+    weights = numbers(32, channels, 3, 3) * np.float32(small)
     exact = plainly(x, weights, 1)
     difference = np.abs(transformed(x, weights, 1, tmp_path) - exact)
     assert difference.max() <= 1.6e-2 * np.abs(exact).max()
