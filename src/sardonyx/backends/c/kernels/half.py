@@ -50,7 +50,7 @@ from sardonyx.plan.plan import Ending
 __all__ = ["DEPTH", "half_convolution", "half_product"]
 
 DEPTH = 1024  # of K in a block: a strip and a panel share the first-level cache
-_BLOCK = 294912  # elements of B in a block: 576 KB of a second-level cache of 1 MB
+_BLOCK = 393216  # elements of B in a block: 768 KB of a second-level cache of 1 MB
 _COLUMNS = (64, 512)  # of a block, at least and at most
 _SUMS = 32768  # elements of C that wait on the stack for the next block of K
 _STRIPS = 32  # in a block of rows
