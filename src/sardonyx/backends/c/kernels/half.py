@@ -8,8 +8,9 @@
                 micro-kernel over the panels of the block
                 after the last block of K: scales of columns, and an epilogue for each row
 
-Where K is short and nothing is scaled, neither rows nor columns, the epilogue takes sums as float16: most of them, and CPUs
-convert slowly, so that it had better happen among other work.
+Where K is short, the micro-kernel leaves sums as float16, and where nothing is scaled, neither rows nor columns, the epilogue
+takes them so: CPUs convert slowly, and had better do it among other work.
+
 Rows are packed for every block of columns anew: blocks are wide, and there are no more than the caches and the threads
 need. Where runs of K end depends on the sizes alone, and scales are powers of two, each row's its own: an element has the
 same bits in any task, wherever its row lies.
@@ -32,7 +33,6 @@ from sardonyx.backends.c.kernels.half_tile import (
     Sums,
     half_call,
     half_tile_functions,
-    kept_rows,
 )
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.isa import Isa, Tile
@@ -131,20 +131,16 @@ def _functions(
         finished = f"{reading.tame} ? done : 0" if reading.tame else "done"
         more, result = f"scales, offsets + column, {finished}", "done"
         reading = _ended(reading, ending, name, pitch)
-    multiply = half_call(
-        name,
-        counts,
-        "taken",
-        f"packed, segments * kc, {weights}, {pitch}, sums, {more}",
-    )
-    if half_epilogue and not blocks.in_parts:
-        operands = f"packed, segments * kc, {weights}, {pitch}, halves"
-        kept = half_call(f"{name}_kept", counts, "taken", operands)
-        multiply = _kept_strip(nest, reading.tame, kept, half_epilogue, pitch) + multiply
-        reading = _keeping(reading, kept_rows(f"{name}_kept", counts, products), name, pitch)
+    kept = half_epilogue != "" and not blocks.in_parts
+    into = "halves" if kept else f"sums, {more}"
+    operands = f"packed, segments * kc, {weights}, {pitch}, {into}"
+    multiply = half_call(name, counts, "taken", operands)
+    if kept:
+        multiply += _kept_strip(nest, reading.tame, half_epilogue, pitch)
+        reading = _keeping(reading, name, pitch)
     return f"""\
 {SUPPORT}
-{half_tile_functions(name, counts, products, ending)}{reading.functions}
+{half_tile_functions(name, counts, products, ending, kept=kept)}{reading.functions}
 struct {name}_job {{
     const struct env *env;
     const void *a, *b;
@@ -300,13 +296,12 @@ static __attribute__((noinline, cold)) void {name}_end(
     )
 
 
-def _keeping(reading: _Reading, kernels: str, name: str, pitch: int) -> _Reading:
-    """The same, with what it takes for sums to stay float16."""
+def _keeping(reading: _Reading, name: str, pitch: int) -> _Reading:
+    """The same, where sums come as float16."""
     return replace(
         reading,
         locals=f"{reading.locals}__attribute__((aligned(64))) _Float16 halves[{pitch * ROWS}];\n",
         functions=f"""{reading.functions}
-{kernels}
 /* Whether no column is scaled. */
 static inline int32_t {name}_is_straight(const _Float16 *head, int64_t stride, int64_t panels) {{
     int32_t straight = 1;
@@ -315,19 +310,28 @@ static inline int32_t {name}_is_straight(const _Float16 *head, int64_t stride, i
             straight &= ((const float *)head)[j] == 1.0f;
     return straight;
 }}
+
+/* Sums as float32, with the scales of their rows. */
+static __attribute__((noinline)) void {name}_widen(
+    int64_t taken, int64_t count, const _Float16 *halves, const float *scales, float *sums) {{
+    for (int64_t r = 0; r < taken; r++)
+        for (int64_t j = 0; j < count; j++)
+            sums[r * {pitch} + j] = (float)halves[r * {pitch} + j] * scales[r];
+}}
 """,
         begin=f"const int32_t straight = {name}_is_straight(panel, stride, last_panel - first_panel);\n",
     )
 
 
-def _kept_strip(nest: Nest, tame: str, multiply: str, epilogue: str, pitch: int) -> str:
-    """C text: a strip of which nothing is scaled, and its sums stay float16."""
-    return f"""\
+def _kept_strip(nest: Nest, tame: str, epilogue: str, pitch: int) -> str:
+    """C text: what becomes of sums that are float16."""
+    return f"""
 if ({f"{tame} & straight" if tame else "straight"}) {{
-{indented(multiply, 4)}    for (int64_t r = 0; r < taken; r++)
+    for (int64_t r = 0; r < taken; r++)
         {epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, halves + r * {pitch});
     continue;
 }}
+{nest.family.name}_widen(taken, (last_panel - first_panel) * {COLUMNS}, halves, scales, sums);
 """
 
 

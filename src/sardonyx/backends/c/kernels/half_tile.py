@@ -71,10 +71,19 @@ LARGEST = 6
 
 
 def half_tile_functions(
-    name: str, row_counts: Iterable[int], sums: Sums = USUAL, ending: Ending | None = None
+    name: str,
+    row_counts: Iterable[int],
+    sums: Sums = USUAL,
+    ending: Ending | None = None,
+    *,
+    kept: bool = False,
 ) -> str:
-    """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish_products` and `<name>_plain`."""
-    ends = _accumulated if ending is None else partial(_ended, ending)
+    """C text: `<name>_rows_<n>` for every number of rows asked for, `<name>_finish_products` and `<name>_plain`.
+
+    Args:
+        kept: sums stay float16, as by `kept_rows`.
+    """
+    ends = _kept if kept else _accumulated if ending is None else partial(_ended, ending)
     return f"""\
 #include "halves.h"
 {_rows_functions(name, row_counts, sums, ends)}
