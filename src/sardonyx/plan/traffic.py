@@ -25,7 +25,7 @@ from sardonyx.sizes import Size, ceil_div, product
 __all__ = ["Access", "accesses", "packed_constants"]
 
 WINOGRAD_POINTS, HALF_POINTS = 16, 24  # for every channel and filter; of float16
-WINOGRAD_CHANNELS = 128  # of a block, at most
+HALF_CHANNELS = 256  # of a block of Winograd's algorithm in float16
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _half_filters(kernel: ConvolutionKernel) -> Size:
     plain = kernel.groups * half_bytes(filters, inner)
     if kernel.choice.variant != "winograd f16":
         return plain
-    heads = (ceil_div(kernel.channels, WINOGRAD_CHANNELS) - 1) * half_bytes(filters, 0)
+    heads = (ceil_div(kernel.channels, HALF_CHANNELS) - 1) * half_bytes(filters, 0)
     return plain + HALF_POINTS * (half_bytes(filters, kernel.channels) + heads)
 
 

@@ -84,9 +84,9 @@ def test_plans_of_winograds_algorithm(size: int, variant: str) -> None:
     """Where its tiles of outputs are used; in several blocks of channels."""
     square = f"{size}, {size}"
     planned = plan_of(
-        f"g (float[1, 200, {square}] x, float[40, 200, 3, 3] v) => (float[1, 40, {square}] y)"
+        f"g (float[1, 300, {square}] x, float[40, 300, 3, 3] v) => (float[1, 40, {square}] y)"
         "{ y = Conv<pads=[1, 1, 1, 1]>(x, v) }",
-        (40, 200, 3, 3),
+        (40, 300, 3, 3),
     )
     found = next(k for k in planned.kernels if isinstance(k, ConvolutionKernel))
     assert found.choice.variant == variant

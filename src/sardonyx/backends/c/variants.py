@@ -5,7 +5,7 @@
     gemv bf16   weights rounded to bfloat16, half as much to read; gemm bf16 likewise
     direct      a convolution that reads the image, in place or copied by rule; `direct wide` reads it in
                 place, `direct narrow` copies it; `direct 6x12`, `direct by 384` as for a product
-    gemm f16    in float16 arithmetic, summed up in float32; direct f16, winograd f16 likewise
+    gemm f16    in float16 arithmetic, long sums in float32; direct f16, winograd f16 likewise
     gemm split  of bytes whose sums might saturate, the larger ones in turns; direct split likewise
     digits 8    weights of 8 bits as they are stored; digits 4 of 4 bits
     depthwise   every channel by itself; `depthwise dot` of bytes, by dot products; `depthwise f16` in float16 arithmetic

@@ -16,12 +16,7 @@ keys. Products that are not finite are computed again in float32, from what was 
 from __future__ import annotations
 
 from sardonyx.backends.c.kernels.attention import AttentionSpec, finish_function, weigh_function
-from sardonyx.backends.c.kernels.half_tile import (
-    ROWS,
-    USUAL,
-    half_call,
-    half_tile_functions,
-)
+from sardonyx.backends.c.kernels.half_tile import ROWS, Sums, half_call, half_tile_functions
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, indented, row_counts
 
@@ -37,6 +32,7 @@ _QUERIES, _SUM = (
     15,
 )  # exponents: of the largest number of a strip that is not scaled, of the largest sum
 _VALUES = 6  # of the largest value that is not scaled: weights are 2 at most
+_PRODUCTS = Sums(64, 4)
 
 
 def half_attention(name: str, spec: AttentionSpec) -> str:
@@ -47,7 +43,7 @@ def half_attention(name: str, spec: AttentionSpec) -> str:
     tiles = max(1, _SUMS // (ROWS * _pitch(spec)))
     return f"""\
 {SUPPORT}
-{half_tile_functions(name, counts)}
+{half_tile_functions(name, counts, _PRODUCTS)}
 struct {name}_job {{
     const struct env *env;
     _Float16 *keys, *values;
@@ -104,7 +100,7 @@ def _pack(name: str, spec: AttentionSpec) -> str:
     """A task is a panel of keys, and the rows of values beside it."""
     size, pitch = spec.size, _pitch(spec)
     # Sums of a group of products of the largest query that is not scaled.
-    highest = _SUM - _QUERIES - (min(size, USUAL.products) - 1).bit_length()
+    highest = _SUM - _QUERIES - (min(size, _PRODUCTS.products) - 1).bit_length()
     return f"""\
 static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;

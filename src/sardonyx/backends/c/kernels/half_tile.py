@@ -1,7 +1,7 @@
 """The micro-kernel of float16: a strip of up to eight rows times panels of sixteen columns, 32 registers full.
 
     for every panel
-        for every group of runs                     8 of them, of 64 products each: `Sums`
+        for every group of runs                     most have 8, of 64 products each: `Sums`
             for every run of K
                 c[r][j] = 0                         float16
                 for k in the run
@@ -15,8 +15,10 @@
 
 Eleven bits hold a short sum well: a run is off by 2^-11 of its partial sums for every product, at random. So does the
 sum of a few runs, for eight roundings more: it costs 7% of the error and spares seven of eight conversions, each of which
-takes as long as four multiplications (on Neoverse N1). A is packed by `sx_half_strip`, which scales rows that float16 could not hold; B by `halves.pack_halves`, whose scales are
-taken off in the end, by `<name>_finish_products`. Neither lets a run overflow, so that what is not finite in the end was not so in
+takes as long as four multiplications (on Neoverse N1).
+
+A is packed by `sx_half_strip`, which scales rows that float16 could not hold; B by `halves.pack_halves`, whose scales are
+taken off in the end, by `<name>_finish_products`. Neither lets a group overflow, so that what is not finite in the end was not so in
 the beginning, or is too large for float32: `<name>_plain` computes it again, in float32.
 """
 
@@ -165,7 +167,7 @@ def half_call(name: str, row_counts: Iterable[int], rows: str, arguments: str) -
     return "\n".join([f"switch ({rows}) {{", *cases, "}"])
 
 
-Cells = list[tuple[int, int]]  # row and vector of each register of sums
+_Cells = list[tuple[int, int]]  # row and vector of each register of sums
 
 
 @dataclass(frozen=True)
@@ -183,12 +185,12 @@ class _End:
 
 
 def _rows_functions(
-    name: str, row_counts: Iterable[int], sums: Sums, ends: Callable[[Cells], _End]
+    name: str, row_counts: Iterable[int], sums: Sums, ends: Callable[[_Cells], _End]
 ) -> str:
     return "\n".join(_rows_function(name, rows, sums, ends) for rows in sorted(set(row_counts)))
 
 
-def _rows_function(name: str, rows: int, sums: Sums, ends: Callable[[Cells], _End]) -> str:
+def _rows_function(name: str, rows: int, sums: Sums, ends: Callable[[_Cells], _End]) -> str:
     cells = [(r, v) for r in range(rows) for v in range(COLUMNS // _LANES)]
     begin = [f"sx_h8 c{r}_{v} = {{0}};" for r, v in cells]
 
@@ -245,7 +247,7 @@ def _place(result: str, r: int, v: int) -> str:
     return f"{result} + {r} * pitch + panel * {COLUMNS} + {v * _LANES}"
 
 
-def _stored(cells: Cells, added: str = "") -> list[str]:
+def _stored(cells: _Cells, added: str = "") -> list[str]:
     """Sums as float32, with the scales of their rows, in place of what is there or added to it."""
     lines = []
     for r, v in cells:
@@ -256,17 +258,17 @@ def _stored(cells: Cells, added: str = "") -> list[str]:
     return lines
 
 
-def _accumulated(cells: Cells) -> _End:
+def _accumulated(cells: _Cells) -> _End:
     lines = _either("first", _stored(cells), _stored(cells, "*{} + "))
     parameters = "float *acc, const float *scales, int32_t fresh"
     return _End(parameters, [*lines, "first = runs = 0;"], "first = fresh, ")
 
 
-def _kept(cells: Cells) -> _End:
+def _kept(cells: _Cells) -> _End:
     return _End("_Float16 *acc", [f"*(sx_h8m *)({_place('acc', r, v)}) = c{r}_{v};" for r, v in cells])  # fmt: skip
 
 
-def _ended(ending: Ending, cells: Cells) -> _End:
+def _ended(ending: Ending, cells: _Cells) -> _End:
     """The sums of a panel, finished; its scales lie before its weights."""
     lines = [f"const float *heads = (const float *)(b - {HEAD});", *limits(ending)]
     for v in range(COLUMNS // _LANES):

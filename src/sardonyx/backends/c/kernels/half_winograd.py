@@ -12,8 +12,8 @@ V of a tile and point is a row, and scaled as rows are; a filter has one scale, 
 and packing V takes as long as multiplying it with 25 filters, so that a task takes many. CPUs convert slowly: M as
 float32 took a twelfth of the time. Y of tiles with rows that are scaled is computed in float32.
 
-Outputs that are not finite, or were too large for float16 on their way, are
-computed again in float32, from the weights that lie behind U; those that are small beside others of their tile are left
+Panels of a tile in which some output is not finite, or was too large for float16 on its way, are computed again in float32,
+from the weights that lie behind U; outputs that are small beside others of their tile are left
 as they are: the error of all is a part of the largest, and this precision promises no more.
 """
 
@@ -47,7 +47,7 @@ from sardonyx.backends.c.kernels.winograd import (
 __all__ = ["half_winograd"]
 
 _FILTERS = (128, 256)  # of a task: fewer would transform the same inputs too often; at most
-_STACK = 393216  # bytes of V and M together
+_STACK = 393216  # bytes of V and M as float16, together
 _STRIPS = 8  # in a task, at most
 
 
@@ -94,8 +94,8 @@ def _plain_panel(spec: ConvSpec) -> int:
 
 
 def _output(name: str, spec: ConvSpec, blocks: WinogradBlocks) -> str:
-    """`<name>_output`: Y of one tile with the scales of its filters; whether it is finite. `<name>_scaled_output`: the
-    same where rows are scaled, in float32.
+    """`<name>_output`: Y of one tile with the scales of its filters; whether it was finite without them.
+    `<name>_scaled_output`: the same where rows are scaled, in float32.
     """
     pitch, pixels = blocks.pitch, range(WIDE.outputs)
     results = [f"y{i}{j}" for i, j in (divmod(pixel, WIDE.across.outputs) for pixel in pixels)]
@@ -109,7 +109,7 @@ def _output(name: str, spec: ConvSpec, blocks: WinogradBlocks) -> str:
     for pixel, result in enumerate(results):
         for half, at in (("low", 0), ("high", 4)):
             place = f"(sx_f4m *)(y + {pixel * pitch} + f + {at})"
-            before = f"(fresh ? (sx_f4){{0}} : *{place}) + " if several else ""
+            before = f"(fresh ? (sx_f4){{0}} : (sx_f4)*{place}) + " if several else ""
             lines.append(f"*{place} = {before}sx_half_{half}({result}) * {half};")
     body = "\n            ".join(lines)
     alone = [
@@ -192,7 +192,7 @@ def _tasks(
     plain, high, wide = _plain_panel(spec), WIDE.down.outputs, WIDE.across.outputs
     panel = f"({COLUMNS} * kc + {HEAD})"
     # Tiles of which more is to come must wait; else one after the other takes the same place.
-    waiting, place = (most, f"(at - top) * {WIDE.outputs * pitch}") if parts > 1 else (1, "0")
+    waiting, own = (most, f"(at - top) * {WIDE.outputs * pitch}") if parts > 1 else (1, "0")
     multiply = half_call(
         name,
         counts,
@@ -253,7 +253,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 for (int64_t r = 0; r < taken; r++) {{
                     const int64_t at = begins + r;
                     const _Float16 *sums = m + (at - top) * {m_pitch};
-                    float *y = results + {place};
+                    float *y = results + {own};
                     int32_t scaled = 0;
                     for (int64_t point = 0; wild[tile - first_tile] && point < {WIDE.points}; point++)
                         scaled |= scales[point * {blocks.tiles} + tile - first_tile][r] != 1;

@@ -2,8 +2,8 @@
 
     W[k, n]  ->  packed[n / 16][ 16 scales of float32 | k ][n % 16]       the last panel is filled up with zeros
 
-A column's largest weight is in [0.5, 1) of its scale, or in [1/256, 1) where the scale is 1 and need not be taken off: so
-float16 has eleven bits of what matters wherever the column lies between 1e-38 and 1e38, and what is less is off by 2^-17 of
+A column's largest weight is in [0.5, 1) of its scale, or in [1/32, 1) where the scale is 1 and need not be taken off: so
+float16 has eleven bits of what matters wherever the column lies between 1e-38 and 1e38, and what is less is off by 2^-20 of
 the largest at most.
 """
 
@@ -31,8 +31,8 @@ __all__ = [
 COLUMNS = 16  # of a panel: two vectors
 HEAD = 2 * COLUMNS  # what the scales of a panel take, in float16
 _LOWEST, _HIGHEST = -126, 127  # exponents of scales: normal floats, which no thread flushes
-_NEAR = -7  # exponents of what is not scaled: 2^-8 and more
-_CHANNELS = 256  # of a block of Winograd's algorithm: they are added up in float16
+_NEAR = -4  # exponents of what is not scaled: 2^-5 and more; products of less would be lost to float16's denormal numbers
+_CHANNELS = 256  # of a block of Winograd's algorithm, and up to 63 more in the last: they are added up in float16
 _AT_ONCE = 64  # panels: more would take as much memory again as the weights
 
 
@@ -85,6 +85,7 @@ def pack_half_filters(weights: NDArray[np.generic], groups: int) -> NDArray[np.f
 
 
 def half_channel_blocks(channels: int) -> tuple[int, ...]:
+    """As `points.channel_blocks`, in fewer blocks."""
     return channel_blocks(channels, _CHANNELS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -440,7 +441,7 @@ def plainly(x: Array, weights: Array, pad: int) -> NDArray[np.float64]:
         (5, 200, 300, 0),
         (13, 16, 40, 1),
         (3, 70, 16, 0),
-        (4, 319, 16, 1),  # the most channels of a block
+        (4, 511, 16, 1),  # of which 319 are a block, the most there are
         (6, 600, 20, 1),
     ],
 )
@@ -452,7 +453,32 @@ def test_winograds_algorithm(
     difference = np.abs(transformed(x, weights, pad, tmp_path) - exact)
     assert difference.max() <= 1.6e-2 * np.abs(exact).max()
     # Of a run of 64 products and a transform, both in float16.
-    assert np.sqrt(np.mean(difference**2)) <= 4.2e-3 * np.sqrt(np.mean(exact**2))
+    assert np.sqrt(np.mean(difference**2)) <= 4.7e-3 * np.sqrt(np.mean(exact**2))
+
+
+@compiled
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_gcc_compiles_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SARDONYX_CC", "gcc")
+    x, weights = numbers(1, 6, 6, 300), numbers(20, 300, 3, 3)
+    exact = plainly(x, weights, 1)
+    difference = np.abs(transformed(x, weights, 1, tmp_path) - exact)
+    assert difference.max() <= 1.6e-2 * np.abs(exact).max()
+    spec = ConvSpec(1, 64, 33, window(5, 1, 1, 0))
+    text = half_convolution("kept", spec, "store_row", NEON, "store_halves")
+    compile_kernel("kept", STORE_HALVES + text, tmp_path)
+
+
+@compiled
+def test_small_products_beside_a_large_number(tmp_path: Path) -> None:
+    """Rows and columns that are not scaled, and products that are denormal numbers of float16."""
+    x, weights = numbers(1, 5, 5, 128) * np.float32(1e-3), numbers(16, 128, 1, 1)
+    weights *= np.float32(0.03) / np.abs(weights).max()
+    x[..., 0], weights[:, 0] = 0.125, 0
+    spec = ConvSpec(1, 128, 16, window(5, 1, 1, 0))
+    made = compile_kernel("small", half_convolution("small", spec, "store_row", NEON), tmp_path)
+    answer = results(made, (1, 25, 16), x, pack_half_filters(weights, 1))[0]
+    check(answer, x.reshape(25, 128), weights.reshape(16, 128).T)
 
 
 @compiled
