@@ -124,14 +124,15 @@ def _functions(
     sums = pitch * ROWS * (blocks.tiles if blocks.in_parts else 1)
     place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
     weights = f"panel + {HEAD} + (s0 * depth + k0) * {COLUMNS}, stride, last_panel - first_panel"
-    reading = _of_halves(nest, pitch) if of_halves else _of_floats(nest, blocks, weights, pitch)
+    kept = half_epilogue != "" and not blocks.in_parts
+    finish = _finish(nest, pitch, kept=kept, tame="1" if of_halves else "tame")
+    reading = _of_halves(nest, finish) if of_halves else _of_floats(nest, blocks, weights, finish, pitch)  # fmt: skip
     more, result = "scales, s0 == 0 && k0 == 0", "sums"
     if ending is not None:
         assert not blocks.in_parts
         finished = f"{reading.tame} ? done : 0" if reading.tame else "done"
         more, result = f"scales, offsets + column, {finished}", "done"
         reading = _ended(reading, ending, name, pitch)
-    kept = half_epilogue != "" and not blocks.in_parts
     into = "halves" if kept else f"sums, {more}"
     operands = f"packed, segments * kc, {weights}, {pitch}, {into}"
     multiply = half_call(name, counts, "taken", operands)
@@ -214,12 +215,15 @@ def _run(nest: Nest) -> str:
     return "1, segments * kc" if nest.merged else "segments, kc"
 
 
-def _finish(nest: Nest, tame: str, pitch: int) -> str:
-    panels = "panel, stride, last_panel - first_panel"
-    return f"{nest.family.name}_finish_products({panels}, taken, {tame}, sums, {pitch})"
+def _finish(nest: Nest, pitch: int, *, kept: bool, tame: str) -> str:
+    """C text of a call: the scales are taken off; whether all sums are finite."""
+    panels = "panel, stride, last_panel - first_panel, taken"
+    if kept:
+        return f"{nest.family.name}_widen({panels}, halves, scales, sums)"
+    return f"{nest.family.name}_finish_products({panels}, {tame}, sums, {pitch})"
 
 
-def _of_floats(nest: Nest, blocks: Blocks, weights: str, pitch: int) -> _Reading:
+def _of_floats(nest: Nest, blocks: Blocks, weights: str, finish: str, pitch: int) -> _Reading:
     """Rows of float32, which may have to be scaled, and whose sums may have to be computed again."""
     name = nest.family.name
     kept = blocks.tiles if blocks.in_parts else 1
@@ -237,7 +241,7 @@ wild[{at}] = (s0 != 0 || k0 != 0) && wild[{at}] ? 1 : !all;
 const int32_t tame = !wild[{at}];
 """,
         f"""\
-if (!{_finish(nest, "tame", pitch)}) {{
+if (!{finish}) {{
     for (int64_t s0 = 0; s0 < {nest.segments}; s0 += {blocks.segments}) {{
         const int64_t segments = sx_least({nest.segments} - s0, {blocks.segments});
         for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += {blocks.depth}) {{
@@ -252,7 +256,7 @@ if (!{_finish(nest, "tame", pitch)}) {{
     )
 
 
-def _of_halves(nest: Nest, pitch: int) -> _Reading:
+def _of_halves(nest: Nest, finish: str) -> _Reading:
     """Rows of float16, none of which has to be scaled: what is not finite in the end was not so in the beginning."""
     segments = 1 if nest.merged else choose_blocks(nest).segments
     return _Reading(
@@ -261,7 +265,7 @@ static const float scales[{ROWS}] = {{{", ".join(["1"] * ROWS)}}};
 const _Float16 *rows[{segments}][{ROWS}];
 """,
         f"sx_half_rows(rows, {_run(nest)}, taken, packed);\n",
-        f"{_finish(nest, '1', pitch)};\n",
+        f"{finish};\n",
     )
 
 
@@ -311,12 +315,23 @@ static inline int32_t {name}_is_straight(const _Float16 *head, int64_t stride, i
     return straight;
 }}
 
-/* Sums as float32, with the scales of their rows. */
-static __attribute__((noinline)) void {name}_widen(
-    int64_t taken, int64_t count, const _Float16 *halves, const float *scales, float *sums) {{
-    for (int64_t r = 0; r < taken; r++)
-        for (int64_t j = 0; j < count; j++)
-            sums[r * {pitch} + j] = (float)halves[r * {pitch} + j] * scales[r];
+/* Sums as float32, with the scales of their rows and columns; whether all are finite. */
+static __attribute__((noinline)) int32_t {name}_widen(
+    const _Float16 *head, int64_t stride, int64_t panels, int64_t taken, const _Float16 *halves, const float *scales, float *sums) {{
+    sx_f4 spoilt = {{0}};
+    for (int64_t panel = 0; panel < panels; panel++, head += stride)
+        for (int64_t j = 0; j < {COLUMNS}; j += 8) {{
+            const sx_f4m *columns = (const sx_f4m *)((const float *)head + j);
+            for (int64_t r = 0; r < taken; r++) {{
+                const int64_t at = r * {pitch} + panel * {COLUMNS} + j;
+                const sx_h8 x = *(const sx_h8m *)(halves + at);
+                const sx_f4 low = sx_half_low(x) * scales[r] * columns[0], high = sx_half_high(x) * scales[r] * columns[1];
+                *(sx_f4m *)(sums + at) = low;
+                *(sx_f4m *)(sums + at + 4) = high;
+                spoilt += (low + high) * 0;
+            }}
+        }}
+    return spoilt[0] + spoilt[1] + spoilt[2] + spoilt[3] == 0;
 }}
 """,
         begin=f"const int32_t straight = {name}_is_straight(panel, stride, last_panel - first_panel);\n",
@@ -324,14 +339,13 @@ static __attribute__((noinline)) void {name}_widen(
 
 
 def _kept_strip(nest: Nest, tame: str, epilogue: str, pitch: int) -> str:
-    """C text: what becomes of sums that are float16."""
+    """C text: sums that are float16 as they are, where nothing is scaled."""
     return f"""
 if ({f"{tame} & straight" if tame else "straight"}) {{
     for (int64_t r = 0; r < taken; r++)
         {epilogue}(&env, {nest.batch_of}, m + r, {nest.column_of}, count, halves + r * {pitch});
     continue;
 }}
-{nest.family.name}_widen(taken, (last_panel - first_panel) * {COLUMNS}, halves, scales, sums);
 """
 
 
