@@ -148,9 +148,14 @@ def test_answers_are_those_of_float64(filters: int, scale: float) -> None:
     one, two = (sx.Session(proto, precision="bfloat16", threads=n) for n in (1, 2))
     found = np.asarray(one.run(None, {"x": x})[0])
     assert found.tobytes() == np.asarray(two.run(None, {"x": x})[0]).tobytes()
-    exact = np.asarray(sx.Session(in_double(proto)).run(None, {"x": x.astype(np.float64)})[0])
-    # Sums of 24 products are off by 2^-12 of what they are so far, 8 and less, with each.
-    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-2 * max(1.0, scale))
+    unlimited = network("c = Conv(x, weights, bias) y = BatchNormalization(c, scale, shift, mean, variance)", filters)  # fmt: skip
+    exact = np.asarray(sx.Session(in_double(unlimited)).run(None, {"x": x.astype(np.float64)})[0])
+    # Sums of 24 products are off by 2^-12 of what they are so far, 8 and less, with each; what is further beyond a
+    # limit than that is the limit.
+    lost = 1e-2 * max(1.0, scale)
+    rounded = 2.0**-11 * 6
+    assert (found >= np.clip(exact - lost, 0, 6) - rounded).all()
+    assert (found <= np.clip(exact + lost, 0, 6) + rounded).all()
     assert found.min() == 0.0
     assert found.max() <= 6.0
 

@@ -66,7 +66,7 @@ def half_product(
     """C text of a product as a static function, as `gemm.gemm`; B is packed by `halves.pack_halves`.
 
     Args:
-        half_epilogue: the same for sums that are float16, where there is one.
+        half_epilogue: the epilogue of sums that are float16, where there is one.
     """
     assert isinstance(spec.b, Packed)
     assert spec.a.dtype == spec.b.dtype == "f32"

@@ -452,8 +452,8 @@ def test_winograds_algorithm(
     exact = plainly(x, weights, pad)
     difference = np.abs(transformed(x, weights, pad, tmp_path) - exact)
     assert difference.max() <= 1.6e-2 * np.abs(exact).max()
-    # Of a run of 64 products and a transform, both in float16.
-    assert np.sqrt(np.mean(difference**2)) <= 4.7e-3 * np.sqrt(np.mean(exact**2))
+    # A run of 64 products and a transform, both in float16, lose 2.1e-3 to 4.5e-3 here (`docs/numerics.md`).
+    assert np.sqrt(np.mean(difference**2)) <= 4.6e-3 * np.sqrt(np.mean(exact**2))
 
 
 @compiled
