@@ -100,7 +100,7 @@ def build_artifact(
         weights = blueprint.weights.size
         check_weights(request, weights)
         cpus = [level.cpu for level in levels] or [cpu]
-        test = make_self_test(draft.model, blueprint, cpus)
+        test = make_self_test(draft.model, blueprint, cpus, draft.precision)
         made = Delivery(blueprint, test, request, target, cpu, folder, memory, tuple(levels))
         paths, memory = made.write(source, draft.model, progress)
         if signer is not None:

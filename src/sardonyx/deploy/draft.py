@@ -50,7 +50,7 @@ class Draft:
     ) -> None:
         self._loaded = Loaded(source, limits, None)
         # In plain C there are the kernels alone that compute as it stands in the standard.
-        self._precision: Precision = "strict" if plain else precision
+        self.precision: Precision = "strict" if plain else precision
         self._plain = plain
         self._ranges = _fix_dims(self._loaded.model, dims)
         self._loaded.check("refuse")
@@ -65,7 +65,7 @@ class Draft:
         model = loaded.planned.model
         isa = PLAIN if self._plain else isa_of(cpu)
         # A process must ask for tiles, which the code of levels does and no other.
-        wanted = replace(target_of(isa), precision=self._precision, amx=cpu.name == AMX)
+        wanted = replace(target_of(isa), precision=self.precision, amx=cpu.name == AMX)
         fold = partial(fold_node, model)
         try:
             planned = make_plan(model, loaded.planned.shapes, fold, wanted, loaded.planned.border)

@@ -110,14 +110,14 @@ def read_self_test(artifact: Path, name: str) -> SelfTest | None:
             for word in ("inputs", "outputs")
         }
         dims = tuple(int(size) for size in described["dims"])
-        steps = bool(described.get("steps", False))
+        of_largest = float(described.get("of_largest", 0.0))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"it does not describe a self-test: {error!r}",
             where=f"file {str(manifest)!r}",
             hint="Build the artifact again.",
         ) from None
-    return SelfTest(dims, arrays["inputs"], arrays["outputs"], steps)
+    return SelfTest(dims, arrays["inputs"], arrays["outputs"], of_largest)
 
 
 def manifest_of(artifact: Path) -> Path | None:
@@ -171,7 +171,7 @@ def _described(blueprint: Blueprint, test: SelfTest) -> dict[str, Any]:
         "dims": list(test.dims),
         "inputs": rows[:count],
         "outputs": rows[count:],
-        "steps": test.steps,
+        "of_largest": test.of_largest,
     }
 
 

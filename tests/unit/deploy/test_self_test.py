@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
 import sardonyx as sx
 from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.deploy.artifact import Artifact
+from sardonyx.runtime.chosen import Precision
 
 PLAIN = "y = Tanh(x)"
 STEPS = "q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z)"
@@ -39,3 +42,20 @@ def test_without_fused_operations_models_of_steps_may_differ_by_more(
         library = next(path for path, _ in built.files if path.suffix == ".so")
         with Artifact(library) as artifact:
             assert artifact.self_test() == []
+
+
+@pytest.mark.parametrize("precision", ["strict", "float32", "fast", "bfloat16"])
+def test_an_artifact_of_any_precision_passes(precision: Precision, tmp_path: Path) -> None:
+    """Also one that loses more than float32 does."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4, 96] x) => (float[4, 64] y) { y = MatMul(x, w) }"""
+    )
+    weights = np.random.default_rng(0).standard_normal((96, 64)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    built = sx.build(model, tmp_path, precision=precision)
+    with Artifact(built.files[0][0]) as artifact:
+        assert artifact.self_test() == []
+    manifest = json.loads((tmp_path / "model.json").read_bytes())
+    largest = {"fast": "0.001", "bfloat16": "0.0625"}.get(precision, "1e-05")
+    assert f"of largest {largest}" in manifest["outputs"][0]["tolerance"]
