@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 _STEPS = ("QuantizeLinear", "DynamicQuantizeLinear")
 _FUSED = frozenset({"fma", "neon"})  # CPUs with either have fused multiply-adds
 _OF_STEPS = 1 / 16  # MobileNetV2 of bytes is off by half of that without fused multiply-adds
-# Tens of layers make of 1e-5 a contraction about 5e-5; MobileNetV2 is off by half of a sixteenth at bfloat16.
+# ResNet50 through three products of tiles is off by 3.5e-5 of its largest, at bfloat16 MobileNetV2 by 2.2e-2.
 _OF_PRECISION = {"fast": 1e-3, "bfloat16": 1 / 16}
 
 

@@ -135,14 +135,14 @@ def told_in_chromium(site: _Site, name: str, profile: Path) -> dict[str, Any]:
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("chromium is not installed")
-    argv = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    argv = [browser, "--headless", "--no-sandbox", "--disable-gpu"]
     argv += [f"--user-data-dir={profile / 'profile'}", f"{site.address}/{name}"]
     said = profile / "said"
     with said.open("wb") as log, subprocess.Popen(argv, stdout=log, stderr=log) as running:
         try:
-            return site.told.get(timeout=300)
+            return site.told.get(timeout=200)
         except queue.Empty:
-            pytest.fail(f"the page told nothing in 300 s; chromium said:\n{said.read_text()}")
+            pytest.fail(f"the page told nothing in 200 s; chromium said:\n{said.read_text()}")
         finally:
             running.kill()
 
