@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import sardonyx as sx
-from sardonyx.backends.c.toolchain import packaged_zig
+from sardonyx.backends.c.compiler_file import packaged_zig
 from sardonyx.deploy.artifact import Artifact
 from sardonyx.deploy.manifest import read_self_test
 from sardonyx.deploy.self_test import differing

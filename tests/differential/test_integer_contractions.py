@@ -20,8 +20,8 @@ from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
 from sardonyx.passes.preparing.prepare import prepare
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ConvolutionKernel, ProductKernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 TYPES = st.sampled_from([np.int8, np.uint8])

@@ -22,6 +22,7 @@ from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference import compile_model
 from sardonyx.loops.interpret import interpret
 from sardonyx.loops.nodes import Kernel
+from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.loops.verify import verify
 from sardonyx.ops import infer_node
 from sardonyx.ops.call import Call
@@ -33,7 +34,7 @@ from sardonyx.plan.make import Planned, make_plan
 from sardonyx.plan.plan import BindStep, Count, Jump, Plan, SizeStep, Step
 from sardonyx.runtime.cache import default_cache
 from sardonyx.runtime.compiling import Unit, build_library
-from sardonyx.runtime.native import NUMPY_TYPES, NativeModel
+from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.size_rules import size_rule
 from sardonyx.runtime.threads import process_pool
 from sardonyx.sizes import evaluate

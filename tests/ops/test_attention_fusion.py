@@ -17,8 +17,9 @@ from sardonyx.backends.c.emit import emit
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa
 from sardonyx.backends.guard import Guard
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import AttentionKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import AttentionKernel, Plan, Step
+from sardonyx.plan.plan import Plan, Step
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
 from sardonyx.plan.text import plan_text
 from sardonyx.plan.traffic import accesses

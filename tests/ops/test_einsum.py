@@ -13,8 +13,8 @@ from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.errors import RunError
 from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import ProductKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ProductKernel
 
 RNG = np.random.default_rng(6)
 

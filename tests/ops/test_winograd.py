@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.ops.test_accuracy import SLACK, convolve
 
 import sardonyx as sx
-from sardonyx.plan.plan import ConvolutionKernel
+from sardonyx.plan.kernels import ConvolutionKernel
 from sardonyx.runtime import artifact
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -18,7 +18,8 @@ from sardonyx.deploy.weights import Weights, lay_out_weights
 from sardonyx.errors import BuildError
 from sardonyx.plan.graph import Array
 from sardonyx.plan.make import Planned
-from sardonyx.plan.plan import Count, HostStep, Jump, Plan, PlannedNode, Step
+from sardonyx.plan.origins import PlannedNode
+from sardonyx.plan.plan import Count, HostStep, Jump, Plan, Step
 from sardonyx.runtime.compiled import lay_out_constant
 from sardonyx.runtime.ports import Port
 from sardonyx.sizes import Size, substitute, symbols

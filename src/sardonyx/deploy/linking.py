@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sardonyx.backends.c.toolchain import (
-    Toolchain,
-    compile_object,
-    link_library,
-    packaged_zig,
-    run_tool,
-)
+from sardonyx.backends.c.compiler_file import packaged_zig
+from sardonyx.backends.c.toolchain import Toolchain, compile_object, link_library, run_tool
 from sardonyx.deploy.interface import SUPPORT
 from sardonyx.deploy.tag import TAG
 from sardonyx.deploy.targets import DeployTarget

@@ -24,37 +24,14 @@ import numpy as np
 
 from sardonyx.loops.narrow import narrowing, round_to_odd, same_bits
 from sardonyx.loops.nodes import Dtype
+from sardonyx.loops.numpy_types import NAMES, numpy_type
 from sardonyx.loops.operations import FLOATS, INTEGERS, NARROW, SIGNED, SMALL_FLOATS
 
 __all__ = ["NUMPY_TYPES", "Function", "constant", "conversion", "function"]
 
 Function: TypeAlias = Callable[..., Any]
 
-NUMPY_TYPES: dict[Dtype, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i8": np.dtype(np.int8),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "u8": np.dtype(np.uint8),
-    "u16": np.dtype(np.uint16),
-    "u32": np.dtype(np.uint32),
-    "u64": np.dtype(np.uint64),
-    "bool": np.dtype(np.bool_),
-    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
-    "f8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "f8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
-    "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
-    "i4": np.dtype(ml_dtypes.int4),
-    "u4": np.dtype(ml_dtypes.uint4),
-    "i2": np.dtype(ml_dtypes.int2),
-    "u2": np.dtype(ml_dtypes.uint2),
-}
+NUMPY_TYPES: dict[Dtype, np.dtype[Any]] = {name: numpy_type(name) for name in NAMES}
 
 
 def constant(value: float, dtype: Dtype) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel
+from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
+from sardonyx.plan.plan import Plan
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size
 

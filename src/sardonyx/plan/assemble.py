@@ -14,18 +14,17 @@ from sardonyx.plan.flow import Bind, Control, Go, Label, Region, Turn
 from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.group import Group
 from sardonyx.plan.inplace import share_slots
+from sardonyx.plan.kernels import KernelSource
+from sardonyx.plan.origins import Constant, PlannedNode
 from sardonyx.plan.plan import (
     AnyStep,
     BindStep,
-    Constant,
     Count,
     Jump,
-    KernelSource,
     Operand,
     Order,
     Place,
     Plan,
-    PlannedNode,
     ReferenceStep,
     SizeStep,
     Slot,

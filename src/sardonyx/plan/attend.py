@@ -19,7 +19,7 @@ from sardonyx.plan.attention import Attention
 from sardonyx.plan.contract import row_epilogue
 from sardonyx.plan.group import Group
 from sardonyx.plan.halves import HALF_PANEL, half_attention_elements, halves_attention
-from sardonyx.plan.plan import BATCH, COLUMN, COUNT, ROW, SUMS, AttentionKernel
+from sardonyx.plan.kernels import BATCH, COLUMN, COUNT, ROW, SUMS, AttentionKernel
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import Writer, Written

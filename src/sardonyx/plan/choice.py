@@ -18,7 +18,7 @@ from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.amx import AMX_PARTS, amx_pays, amx_variants
 from sardonyx.plan.halves import HALF_ARITHMETIC
-from sardonyx.plan.plan import BATCH, Choice, Matrix
+from sardonyx.plan.kernels import BATCH, Choice, Matrix
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Expr, Size, substitute, symbols
 

@@ -21,7 +21,8 @@ from sardonyx.model.opset import normal_domain
 from sardonyx.ops.lowering import Product
 from sardonyx.plan.contract import INNER, complete, matrix_of, row_epilogue
 from sardonyx.plan.group import Group
-from sardonyx.plan.plan import BATCH, COLUMN, ROW, Choice, CodedWeights, Packing, ProductKernel
+from sardonyx.plan.kernels import BATCH, COLUMN, ROW, Choice, CodedWeights, ProductKernel
+from sardonyx.plan.origins import Packing
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, min_of, product, symbol

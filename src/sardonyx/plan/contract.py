@@ -25,7 +25,7 @@ from sardonyx.plan.choice import (
 )
 from sardonyx.plan.group import Group
 from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, halves_pay, with_halves
-from sardonyx.plan.plan import (
+from sardonyx.plan.kernels import (
     BATCH,
     COLUMN,
     COUNT,
@@ -34,9 +34,9 @@ from sardonyx.plan.plan import (
     Choice,
     ConvolutionKernel,
     Matrix,
-    Packing,
     ProductKernel,
 )
+from sardonyx.plan.origins import Packing
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, substitute, symbol, symbols

@@ -42,19 +42,10 @@ from sardonyx.plan.halves import (
     halves_pay,
     with_halves,
 )
+from sardonyx.plan.kernels import BATCH, COLUMN, COUNT, ROW, SUMS, Choice, ConvolutionKernel, Ending
 from sardonyx.plan.layout import channels_last
-from sardonyx.plan.plan import (
-    BATCH,
-    COLUMN,
-    COUNT,
-    ROW,
-    SUMS,
-    Choice,
-    ConvolutionKernel,
-    Ending,
-    Order,
-    Packing,
-)
+from sardonyx.plan.origins import Packing
+from sardonyx.plan.plan import Order
 from sardonyx.plan.target import Target
 from sardonyx.plan.winograd import FLOATS, HALVES, winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written, as_table

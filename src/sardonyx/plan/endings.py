@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sardonyx.loops.nodes import Apply, Cast, Const, Expr, For, Index, Kernel, Let, Load, Store, Var
 from sardonyx.plan.halves import BOUND, LEAST_BOUND, holds_filters
-from sardonyx.plan.plan import COLUMN, SUMS
+from sardonyx.plan.kernels import COLUMN, SUMS
 from sardonyx.sizes import symbol
 
 __all__ = ["Finish", "find_finish", "scaled"]

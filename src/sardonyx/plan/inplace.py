@@ -14,16 +14,8 @@ from dataclasses import replace
 
 from sardonyx.loops.nodes import Kernel, Load, Store
 from sardonyx.loops.walk import expressions, statements
-from sardonyx.plan.plan import (
-    BYTES,
-    ConvolutionKernel,
-    KernelSource,
-    Place,
-    ProductKernel,
-    Slot,
-    Step,
-    Tensor,
-)
+from sardonyx.plan.kernels import ConvolutionKernel, KernelSource, ProductKernel
+from sardonyx.plan.plan import BYTES, Place, Slot, Step, Tensor
 
 __all__ = ["in_place_pairs", "share_slots"]
 

@@ -45,7 +45,7 @@ from sardonyx.plan.contract import INNER, complete, matrix_of, merges_rows, row_
 from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
 from sardonyx.plan.graph import Array
 from sardonyx.plan.group import Group
-from sardonyx.plan.plan import (
+from sardonyx.plan.kernels import (
     BATCH,
     COLUMN,
     ROW,
@@ -53,9 +53,9 @@ from sardonyx.plan.plan import (
     Begin,
     ConvolutionKernel,
     Matrix,
-    Packing,
     ProductKernel,
 )
+from sardonyx.plan.origins import Packing
 from sardonyx.plan.target import Target
 from sardonyx.plan.winograd import BYTES, integer_winograd_is_possible, winograd_pays
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written

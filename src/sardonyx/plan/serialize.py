@@ -1,51 +1,65 @@
 """A Plan as JSON text and back, exactly: a model that was planned before opens without planning.
 
-    {"format": "5c1e…", "sizes": [[[1, [["symbol", "batch"], 1]]], …], "plan": {"Plan": […]}}
+    {"classes": {"Plan": ["inputs", …], …}, "sizes": [[[1, [["symbol", "batch"], 1]]], …], "plan": {"Plan": […]}}
 
     {"For": ["%i", {"Size": 0}, [{"Let": […]}], "parallel", 64]}      an object by its class, fields in order
     {"Size": 0}                                                       number 0 of the table
     [1, 2, 3]                                                         a tuple
 
 Expressions over symbols stand once in the table, term by term and after those that they are made of: they
-come back as they were, without being parsed or simplified again. `format` says which classes and fields
-the writer had; a plan of another version is refused and not misread.
+come back as they were, without being parsed or simplified again. `classes` says which fields the classes in the
+text had when it was written; a plan of another version is refused and not misread.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 from sardonyx.errors import CacheError
-from sardonyx.loops import nodes as loops
 from sardonyx.plan import plan as plans
 from sardonyx.plan.plan import Plan
 from sardonyx.sizes.expr import Atom, Expr, Monomial, Size
 
 __all__ = ["plan_from_json", "plan_to_json"]
 
-# Whatever plans and kernels are made of: a new class or field needs nothing here.
-_CLASSES: dict[str, type[Any]] = {
-    one.__name__: one
-    for room in (loops, plans)
-    for one in vars(room).values()
-    if isinstance(one, type) and is_dataclass(one)
-}
-_FIELDS = {name: [field.name for field in fields(one)] for name, one in _CLASSES.items()}
-_FORMAT = hashlib.blake2s(json.dumps(_FIELDS, sort_keys=True).encode(), digest_size=8).hexdigest()
 _NESTED = frozenset({list, dict})  # all else is what it stands for
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}  # JSON has no word for them
+
+
+def _rooms() -> Iterator[ModuleType]:
+    """Where the classes are that plans and kernels are made of. A run needs the first only, and waits for no other."""
+    yield plans
+    from sardonyx.loops import nodes
+    from sardonyx.plan import kernels, origins
+
+    yield from (origins, kernels, nodes)
+
+
+@lru_cache(maxsize=128)
+def _class_of(name: str) -> type[Any]:
+    for room in _rooms():
+        found = vars(room).get(name)
+        if isinstance(found, type) and is_dataclass(found):
+            return found
+    raise KeyError(name)
+
+
+@lru_cache(maxsize=128)
+def _fields_of(name: str) -> list[str]:
+    return [field.name for field in fields(_class_of(name))]
 
 
 def plan_to_json(plan: Plan) -> str:
     """The plan as text; equal plans have equal text."""
     writer = _Writer()
     body = writer.write(plan)
-    content = {"format": _FORMAT, "sizes": writer.sizes, "plan": body}
+    content = {"classes": writer.classes, "sizes": writer.sizes, "plan": body}
     return json.dumps(content, separators=(",", ":"), allow_nan=False)
 
 
@@ -57,19 +71,20 @@ def plan_from_json(text: str | bytes) -> Plan:
     """
     try:
         content = json.loads(text)
-        written_by = content["format"]
-        if written_by == _FORMAT:
+        classes = content["classes"]
+        others = [name for name, names in classes.items() if _fields_of(name) != names]
+        if not others:
             plan = _Reader(content["sizes"]).read(content["plan"])
             if isinstance(plan, Plan):
                 return plan
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise CacheError(f"the stored plan is damaged: {error!r}", hint=_HINT) from error
-    if written_by == _FORMAT:
+    if not others:
         raise CacheError("the stored plan is damaged: it is something else", hint=_HINT)
     raise CacheError(
-        f"the stored plan has the format {str(written_by)[:40]!r}, which is of another version",
-        value=str(written_by)[:40],
-        limit=_FORMAT,
+        f"the stored plan is of another version: {others[0][:40]} has other fields there",
+        value=classes[others[0]],
+        limit=_fields_of(others[0]),
         hint=_HINT,
     )
 
@@ -79,6 +94,7 @@ _HINT = "Clear it away with: sardonyx cache clear"
 
 class _Writer:
     def __init__(self) -> None:
+        self.classes: dict[str, list[str]] = {}
         self.sizes: list[Any] = []
         self._numbers: dict[Expr, int] = {}
 
@@ -86,8 +102,8 @@ class _Writer:
         kind = type(value)
         if kind is tuple:
             return [self.write(one) for one in value]
-        names = _FIELDS.get(kind.__name__)
-        if names is not None:
+        if is_dataclass(kind):
+            names = self.classes.setdefault(kind.__name__, _fields_of(kind.__name__))
             return {kind.__name__: [self.write(getattr(value, name)) for name in names]}
         if kind is Expr:
             return {"Size": self._number(value)}
@@ -128,7 +144,7 @@ class _Reader:
             return self._sizes[content]
         if name == "Number":
             return _NUMBERS[content]
-        return _CLASSES[name](*self._read_all(content))
+        return _class_of(name)(*self._read_all(content))
 
     def _read_all(self, values: Sequence[Any]) -> list[Any]:
         return [self.read(one) if type(one) in _NESTED else one for one in values]

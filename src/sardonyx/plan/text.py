@@ -16,23 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sardonyx.loops.nodes import Kernel
+from sardonyx.plan.kernels import AttentionKernel, ConvolutionKernel, KernelSource, ProductKernel
 from sardonyx.plan.memory import most_alive, place_slots
-from sardonyx.plan.plan import (
-    AttentionKernel,
-    BindStep,
-    Constant,
-    ConvolutionKernel,
-    Count,
-    HostStep,
-    Jump,
-    KernelSource,
-    Plan,
-    PlannedNode,
-    ProductKernel,
-    ReferenceStep,
-    Step,
-    Tensor,
-)
+from sardonyx.plan.origins import Constant, PlannedNode
+from sardonyx.plan.plan import BindStep, Count, HostStep, Jump, Plan, ReferenceStep, Step, Tensor
 from sardonyx.plan.traffic import accesses, packed_constants
 from sardonyx.sizes import Size, substitute, symbols
 

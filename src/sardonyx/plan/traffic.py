@@ -10,16 +10,9 @@ from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import coded_bytes
 from sardonyx.plan.halves import HALF_ARITHMETIC, half_bytes
-from sardonyx.plan.plan import (
-    BYTES,
-    AttentionKernel,
-    Constant,
-    ConvolutionKernel,
-    KernelSource,
-    Plan,
-    ProductKernel,
-    Step,
-)
+from sardonyx.plan.kernels import AttentionKernel, ConvolutionKernel, KernelSource, ProductKernel
+from sardonyx.plan.origins import Constant
+from sardonyx.plan.plan import BYTES, Plan, Step
 from sardonyx.sizes import Size, ceil_div, product
 
 __all__ = ["Access", "accesses", "packed_constants"]

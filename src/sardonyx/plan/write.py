@@ -30,7 +30,9 @@ from sardonyx.ops.lowering import (
 )
 from sardonyx.plan.graph import Array, Graph
 from sardonyx.plan.group import Group
-from sardonyx.plan.plan import KernelSource, Order, Packing
+from sardonyx.plan.kernels import KernelSource
+from sardonyx.plan.origins import Packing
+from sardonyx.plan.plan import Order
 from sardonyx.plan.pull import Pull, offset_of
 from sardonyx.sizes import Size, product
 

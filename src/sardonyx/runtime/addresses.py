@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 __all__ = ["PLACE", "address_of"]
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 _HEAD = object.__basicsize__
 _pointer_at = ctypes.c_void_p.from_address

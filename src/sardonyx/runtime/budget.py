@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -72,7 +71,8 @@ def limit_of(folder: Path, given: int | None, used: int) -> int:
     if given is not None:
         return given
     try:
-        return min(LARGEST, (shutil.disk_usage(folder).free + used) // SHARE)
+        disk = os.statvfs(folder)
+        return min(LARGEST, (disk.f_bavail * disk.f_frsize + used) // SHARE)
     except OSError:
         return LARGEST
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import threading
 import time
 import warnings
@@ -224,7 +223,7 @@ class Cache:
         if not self._swept:
             self._swept = True
             _sweep(root)
-        temporary = make_below(root, "tmp") / f"{os.getpid()}-{secrets.token_hex(8)}"
+        temporary = make_below(root, "tmp") / f"{os.getpid()}-{os.urandom(8).hex()}"
         # Made here, so that a folder that takes no files is not the compiler's fault.
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:

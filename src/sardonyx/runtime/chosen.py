@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel
+from sardonyx.plan.plan import Plan
 from sardonyx.runtime.cache import Cache, content_key
 
 __all__ = ["PRECISIONS", "Choosing", "Precision", "chosen_key", "keep_choices"]
@@ -59,6 +59,8 @@ def chosen_key(cache: Cache, key: str, choosing: Choosing) -> str | None:
 
 def keep_choices(cache: Cache, key: str, choosing: Choosing, plan: Plan) -> str:
     """Remember what was chosen for a file, and say under which key its form is kept."""
+    from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
+
     choices = [
         kernel.choice
         for kernel in plan.kernels

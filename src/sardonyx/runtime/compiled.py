@@ -26,7 +26,8 @@ from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.choice import expected_sizes
 from sardonyx.plan.graph import Array
 from sardonyx.plan.make import Planned, make_plan
-from sardonyx.plan.plan import Constant, ReferenceStep, SizeStep, Step
+from sardonyx.plan.origins import Constant
+from sardonyx.plan.plan import ReferenceStep, SizeStep, Step
 from sardonyx.plan.target import Timings
 from sardonyx.runtime.amx_trial import has_tiles, may_use_tiles
 from sardonyx.runtime.cache import default_cache

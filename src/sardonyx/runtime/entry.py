@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable
@@ -142,6 +141,8 @@ def _date_of(digest: str) -> int:
 def drop(path: Path) -> None:
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
+            import shutil
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()

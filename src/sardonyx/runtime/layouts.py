@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sardonyx.errors import RunError, ShapeError
-from sardonyx.loops.scalars import NUMPY_TYPES
+from sardonyx.loops.numpy_types import numpy_type
 from sardonyx.plan.memory import ALIGNMENT, place_slots
 from sardonyx.plan.plan import Count, Jump, Plan, Step, Tensor
 from sardonyx.runtime.addresses import address_of
@@ -176,7 +175,7 @@ def source_of(plan: Plan, step: Step) -> str | None:
     return next((line for line in lines if line), None)
 
 
-def place_tensors(layout: Layout, pointers: Any) -> npt.NDArray[Any]:
+def place_tensors(layout: Layout, pointers: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """An arena, and pointers to where the tensors lie in it."""
     memory = np.empty(layout.arena_bytes + ALIGNMENT, np.uint8)
     base = -(-address_of(memory) // ALIGNMENT) * ALIGNMENT
@@ -198,7 +197,7 @@ def _bound_by(plan: Plan, symbols: Mapping[str, int]) -> tuple[tuple[int, int, i
 
 def type_of(tensor: Tensor) -> np.dtype[Any]:
     assert tensor.dtype is not None
-    return NUMPY_TYPES[tensor.dtype]
+    return numpy_type(tensor.dtype)
 
 
 def shape_of(tensor: Tensor, values: Mapping[str, int]) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from sardonyx.passes.preparing.expand import Expanded, nodes_of_model
 from sardonyx.passes.preparing.prepare import prepare
 from sardonyx.passes.shapes import Shapes, infer_shapes
 from sardonyx.plan.graph import nodes_of
-from sardonyx.plan.plan import PlannedNode
+from sardonyx.plan.origins import PlannedNode
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import compile_native, is_native
 from sardonyx.runtime.declared_ports import port_of

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.values import Value
@@ -30,17 +29,7 @@ from sardonyx.errors import (
     RunError,
     SardonyxError,
 )
-from sardonyx.loops.scalars import NUMPY_TYPES
-from sardonyx.plan.plan import (
-    BindStep,
-    Count,
-    Jump,
-    Plan,
-    ReferenceStep,
-    SizeStep,
-    Step,
-    Tensor,
-)
+from sardonyx.plan.plan import BindStep, Count, Jump, Plan, ReferenceStep, SizeStep, Step, Tensor
 from sardonyx.runtime.abi import CANCELLED, DEADLINE, PAUSED, Run
 from sardonyx.runtime.addresses import address_of
 from sardonyx.runtime.layouts import (
@@ -60,14 +49,13 @@ from sardonyx.runtime.trace import Trace
 from sardonyx.sizes import Size, evaluate
 
 __all__ = [
-    "NUMPY_TYPES",
     "Array",
     "NativeModel",
     "SizeRule",
     "SizedInput",
 ]
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 SizedInput: TypeAlias = (
     "tuple[int, tuple[int, ...]]"  # the number of its type in the standard, its shape
 )

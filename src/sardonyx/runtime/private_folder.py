@@ -5,9 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import shutil
 import stat
-import tempfile
 from pathlib import Path
 
 from sardonyx.errors import CacheError
@@ -68,6 +66,8 @@ def forbids_execution(folder: Path) -> bool:
 @functools.lru_cache(maxsize=1)
 def temporary_folder() -> Path:
     """A private folder that goes when this process ends; one for the whole process."""
+    import tempfile
+
     folder = Path(tempfile.mkdtemp(prefix="sardonyx-"))
     atexit.register(_remove, folder, os.getpid())
     return folder
@@ -75,4 +75,6 @@ def temporary_folder() -> Path:
 
 def _remove(folder: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked child also ends, and its parent goes on
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ from sardonyx.backends.values import Value
 from sardonyx.errors import CacheError, InputError, ToolchainError, UnsupportedError
 from sardonyx.model.limits import DEFAULT_LIMITS, Limits
 from sardonyx.options import read_environment
-from sardonyx.runtime.artifact import Opened, artifact_key, keep, open_kept
+from sardonyx.runtime.artifact import Opened, artifact_key, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.chosen import PRECISIONS, Choosing, Precision
 from sardonyx.runtime.machine import usable_cores, usable_memory
@@ -352,6 +352,8 @@ class _Kept:
         """The model with its constants mapped from the cache, or as it is where that cannot be."""
         if self._cache is None or self._key is None:
             return native
+        from sardonyx.runtime.keeping import keep
+
         others = {path: identity for path, identity in files.items() if path != self._path}
         choosing = self._choosing
         if not keep(self._cache, self._key, native, placement, inputs, outputs, others, choosing):

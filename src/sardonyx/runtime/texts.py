@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sardonyx.backends.values import Value
 from sardonyx.plan.plan import Texts
 
 __all__ = ["TextTable"]
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 _STRINGS = frozenset({str, np.str_})
 

@@ -15,11 +15,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from sardonyx.backends.c.toolchain import SUPPORT, find_toolchain, host_cpu
 from sardonyx.errors import RunError
-from sardonyx.options import read_environment
-from sardonyx.runtime.cache import default_cache
-from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.machine import usable_cores
 
 __all__ = ["Pool", "make_pool", "process_pool"]
@@ -103,6 +99,11 @@ _lock = threading.Lock()
 
 def make_pool(threads: int, flags: Sequence[str] = ()) -> Pool:
     """A pool of its own, as tests and tools want one; `flags` are for the compiler."""
+    from sardonyx.backends.c.toolchain import SUPPORT, find_toolchain, host_cpu
+    from sardonyx.options import read_environment
+    from sardonyx.runtime.cache import default_cache
+    from sardonyx.runtime.compiling import Unit, build_library
+
     environment = read_environment()
     units = [
         Unit(name, (SUPPORT / name).read_text(encoding="utf-8"), tuple(flags)) for name in _SOURCES

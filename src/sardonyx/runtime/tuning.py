@@ -27,8 +27,9 @@ import numpy.typing as npt
 from sardonyx.backends.c.packings import pack_constant
 from sardonyx.loops.scalars import NUMPY_TYPES
 from sardonyx.plan.choice import WORTH, expected_sizes
+from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
 from sardonyx.plan.make import Planned
-from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel, Step
+from sardonyx.plan.plan import Plan, Step
 from sardonyx.plan.target import Target, Timings
 from sardonyx.runtime.abi import Run
 from sardonyx.runtime.machine import usable_memory

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sardonyx as sx
-from sardonyx.backends.c.toolchain import packaged_zig
+from sardonyx.backends.c.compiler_file import packaged_zig
 from sardonyx.comparison.tolerance import tolerance_of
 from sardonyx.deploy.library import agrees
 

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.deploy.test_targets import BARE, expected, text
 
 import sardonyx as sx
-from sardonyx.backends.c.toolchain import packaged_zig
+from sardonyx.backends.c.compiler_file import packaged_zig
 from sardonyx.comparison.tolerance import tolerance_of
 from sardonyx.deploy.interface import FUNCTIONS
 from sardonyx.deploy.levels import _SIGNATURES

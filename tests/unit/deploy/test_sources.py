@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import sardonyx as sx
+from sardonyx.backends.c.compiler_file import packaged_zig
 from sardonyx.backends.c.plain import plain_text
-from sardonyx.backends.c.toolchain import packaged_zig, zig_headers
+from sardonyx.backends.c.toolchain import zig_headers
 from sardonyx.deploy.artifact import Artifact
 from sardonyx.deploy.targets import TARGETS
 from sardonyx.errors import BuildError, ToolchainError

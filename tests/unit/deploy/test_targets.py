@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sardonyx as sx
+from sardonyx.backends.c.compiler_file import packaged_zig
 from sardonyx.backends.c.cpu import named_cpu
-from sardonyx.backends.c.toolchain import packaged_zig
 from sardonyx.deploy.interface import FUNCTIONS
 from sardonyx.deploy.targets import TARGETS
 from sardonyx.errors import BuildError, ToolchainError

@@ -18,7 +18,7 @@ from sardonyx.plan.choice import (
     product_problem,
     product_variants,
 )
-from sardonyx.plan.plan import BATCH, Choice, Matrix
+from sardonyx.plan.kernels import BATCH, Choice, Matrix
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, symbol
 

@@ -16,8 +16,8 @@ from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.backends.c.variants import target_of
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import ConvolutionKernel, Ending
 from sardonyx.plan.make import Planned, make_plan
-from sardonyx.plan.plan import ConvolutionKernel, Ending
 
 HERE = replace(target_of(replace(NEON, half_arithmetic=True)), precision="bfloat16")
 BATCH_NORM = "n = BatchNormalization(c, scale, shift, mean, variance)"

@@ -15,8 +15,9 @@ import sardonyx as sx
 from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import ConvolutionKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ConvolutionKernel, Plan, Step
+from sardonyx.plan.plan import Plan, Step
 
 RNG = np.random.default_rng(4)
 HALVES = [np.float16, ml_dtypes.bfloat16]

@@ -16,8 +16,9 @@ from sardonyx.backends.c.variants import target_of
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.choice import choose
 from sardonyx.plan.halves import halves_pay, with_halves
+from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel
+from sardonyx.plan.plan import Plan
 from sardonyx.plan.traffic import accesses
 from sardonyx.sizes import Size, symbol
 

@@ -11,8 +11,9 @@ from sardonyx.loops.nodes import Apply
 from sardonyx.loops.walk import expressions, statements
 from sardonyx.model.load import load
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ConvolutionKernel, Plan, ProductKernel, Step
+from sardonyx.plan.plan import Plan, Step
 
 # Each graph is one kernel.
 ONE_KERNEL = {

@@ -12,8 +12,9 @@ from onnx import numpy_helper, parser
 from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.backends.c.variants import target_of
 from sardonyx.passes.shapes import infer_shapes
+from sardonyx.plan.kernels import ConvolutionKernel
 from sardonyx.plan.make import make_plan
-from sardonyx.plan.plan import ConvolutionKernel, Plan
+from sardonyx.plan.plan import Plan
 from sardonyx.plan.target import Target
 
 HERE = replace(target_of(replace(NEON, half_arithmetic=True)), precision="bfloat16")

@@ -23,12 +23,14 @@ from sardonyx.model.load import load
 from sardonyx.options import read_environment
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.amx import uses_amx
-from sardonyx.plan.plan import ConvolutionKernel, ProductKernel, Step
+from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
+from sardonyx.plan.plan import Step
 from sardonyx.runtime import amx_trial, artifact, compiled
 from sardonyx.runtime.amx_trial import Verdict, has_tiles, known_verdict, may_use_tiles, try_tiles
 from sardonyx.runtime.cache import Cache, content_key, default_cache
 from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiled import Instruments, compile_native
+from sardonyx.runtime.keeping import keep
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.session import Session
 from sardonyx.runtime.threads import process_pool
@@ -238,7 +240,7 @@ def test_a_kept_model_with_tiles_is_not_opened_where_they_are_not_granted(
     cache, choosing = default_cache(read_environment()), Choosing(2)
     key = artifact.artifact_key(path, read_environment())
     assert key is not None
-    assert artifact.keep(cache, key, native, (), (), (), {}, choosing)
+    assert keep(cache, key, native, (), (), (), {}, choosing)
     assert artifact.open_kept(cache, key, choosing) is None
     pool = process_pool()
     monkeypatch.setattr(pool, "grants_tiles", True)

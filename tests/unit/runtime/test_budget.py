@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -184,7 +184,6 @@ def test_processes_share_one_limit(tmp_path: Path) -> None:
 
 
 def test_the_default_follows_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = shutil.disk_usage
     assert 0 < limit_of(tmp_path, None, 0) <= LARGEST
     for free, used, limit in (
         (1 << 40, 0, LARGEST),
@@ -192,8 +191,8 @@ def test_the_default_follows_the_disk(tmp_path: Path, monkeypatch: pytest.Monkey
         (10 << 30, 10 << 30, 4 << 30),
         (0, 5 << 30, 1 << 30),
     ):
-        fake = real("/")._replace(free=free)
-        monkeypatch.setattr(shutil, "disk_usage", lambda path, fake=fake: fake)
+        disk = SimpleNamespace(f_bavail=free >> 12, f_frsize=1 << 12)
+        monkeypatch.setattr(os, "statvfs", lambda path, disk=disk: disk)
         assert limit_of(tmp_path, None, used) == limit
         assert limit_of(tmp_path, 7, used) == 7
 

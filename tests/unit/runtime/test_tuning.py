@@ -22,7 +22,8 @@ from sardonyx import api
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.inspection.doctor import diagnose
 from sardonyx.options import read_environment
-from sardonyx.plan.plan import Choice, Plan
+from sardonyx.plan.kernels import Choice
+from sardonyx.plan.plan import Plan
 from sardonyx.runtime import artifact, compiled, loaded, timings, tuning
 from sardonyx.runtime.abi import Run
 from sardonyx.runtime.cache import Cache

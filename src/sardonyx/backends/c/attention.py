@@ -8,7 +8,7 @@ from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.half_attention import half_attention
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.render import HEADERS, render_epilogue
-from sardonyx.plan.plan import AttentionKernel
+from sardonyx.plan.kernels import AttentionKernel
 
 __all__ = ["render_attention"]
 

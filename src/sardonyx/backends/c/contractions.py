@@ -32,7 +32,7 @@ from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import FEW_ROWS
 from sardonyx.plan.halves import HALF_ARITHMETIC
 from sardonyx.plan.integers import SPLIT, is_whole_quads
-from sardonyx.plan.plan import (
+from sardonyx.plan.kernels import (
     BATCH,
     CodedWeights,
     ConvolutionKernel,

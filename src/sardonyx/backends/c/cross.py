@@ -11,14 +11,8 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from sardonyx.backends.c.toolchain import (
-    BASE_FLAGS,
-    WARNINGS,
-    Toolchain,
-    ask_compiler,
-    digest_of,
-    packaged_zig,
-)
+from sardonyx.backends.c.compiler_file import packaged_zig
+from sardonyx.backends.c.toolchain import BASE_FLAGS, WARNINGS, Toolchain, ask_compiler, digest_of
 
 __all__ = ["cross_toolchain"]
 

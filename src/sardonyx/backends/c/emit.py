@@ -16,7 +16,8 @@ from sardonyx.backends.c.contractions import render_contraction
 from sardonyx.backends.c.kernels.isa import PORTABLE, Isa
 from sardonyx.backends.c.render import render_kernel
 from sardonyx.loops.nodes import Kernel
-from sardonyx.plan.plan import AnyStep, AttentionKernel, Count, Jump, KernelSource, Plan, Step
+from sardonyx.plan.kernels import AttentionKernel, KernelSource
+from sardonyx.plan.plan import AnyStep, Count, Jump, Plan, Step
 
 __all__ = ["Sources", "emit", "emit_candidates"]
 

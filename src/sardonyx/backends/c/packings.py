@@ -26,7 +26,7 @@ from sardonyx.backends.c.kernels.packing import (
 from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
 from sardonyx.backends.c.kernels.points import pack_integer_winograd, pack_winograd
 from sardonyx.loops.scalars import NUMPY_TYPES
-from sardonyx.plan.plan import Packing
+from sardonyx.plan.origins import Packing
 
 __all__ = ["pack_constant"]
 

@@ -42,7 +42,7 @@ from sardonyx.loops.nodes import (
     While,
 )
 from sardonyx.loops.walk import expressions, sizes_of, statements
-from sardonyx.plan.plan import BATCH, COLUMN, COUNT, ROW, SUMS
+from sardonyx.plan.kernels import BATCH, COLUMN, COUNT, ROW, SUMS
 from sardonyx.sizes import Size, symbols
 
 __all__ = ["HEADERS", "KernelPrinter", "is_short", "render_epilogue", "render_kernel"]

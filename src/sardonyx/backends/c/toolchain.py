@@ -18,17 +18,16 @@ import ctypes
 import errno
 import functools
 import hashlib
-import importlib.util
 import os
 import platform
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sardonyx.backends.c.compiler_file import packaged_zig
 from sardonyx.backends.c.cpu import OF_CLANG, Cpu, host_cpu, require
 from sardonyx.errors import ToolchainError
 from sardonyx.options import Environment
@@ -41,12 +40,10 @@ __all__ = [
     "Toolchain",
     "ask_compiler",
     "compile_object",
-    "compiler_stamp",
     "digest_of",
     "find_toolchain",
     "host_cpu",
     "link_library",
-    "packaged_zig",
     "require",
     "run_tool",
 ]
@@ -131,16 +128,6 @@ def find_toolchain(options: Environment) -> Toolchain:
     return _find(options.compiler)
 
 
-def compiler_stamp(options: Environment) -> str:
-    """Which compiler would be found, told without starting it: its file, and the C library."""
-    program = packaged_zig() if options.compiler is None else shutil.which(options.compiler[0])
-    if program is None:
-        return ""
-    status = os.stat(program)  # noqa: PTH116 - whoever opens a model waits for it
-    parts = (program, *(options.compiler or ()), str(status.st_size), str(status.st_mtime_ns))
-    return digest_of(*parts, *platform.libc_ver(), *BASE_FLAGS, *_LINK_FLAGS)
-
-
 def compile_object(
     toolchain: Toolchain, source: str, out: Path, flags: Sequence[str], include: Path
 ) -> None:
@@ -190,23 +177,6 @@ def _find(chosen: tuple[str, ...] | None) -> Toolchain:
     if Path(program).name.startswith("zig") and chosen[1:2] == ("cc",):
         return _zig(program, chosen[2:])
     return _driver((program, *chosen[1:]))
-
-
-def packaged_zig() -> str:
-    """The program inside the ziglang package; the package itself is not imported."""
-    for folder in sys.path:  # where nearly everybody has it
-        program = f"{folder}/ziglang/zig"
-        if folder and os.access(program, os.X_OK):
-            return program
-    spec = importlib.util.find_spec("ziglang")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        program = f"{folder}/zig"
-        if os.access(program, os.X_OK):
-            return program
-    raise ToolchainError(
-        "there is no C compiler: the package ziglang is not installed",
-        hint="Run: pip install ziglang. Or name a compiler of your own, as in SARDONYX_CC=gcc.",
-    )
 
 
 def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:

@@ -33,7 +33,7 @@ from sardonyx.backends.c.kernels.nest import (
     segments_of_pieces,
 )
 from sardonyx.backends.c.kernels.tile import TileFamily
-from sardonyx.plan.plan import Ending
+from sardonyx.plan.kernels import Ending
 
 PIECE = 128  # products summed in one go, fewer than those of a matrix product: so do the peers
 NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does

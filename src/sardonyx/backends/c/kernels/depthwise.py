@@ -29,7 +29,7 @@ from sardonyx.backends.c.kernels.elements import (
 from sardonyx.backends.c.kernels.half_tile import limits
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
-from sardonyx.plan.plan import Ending
+from sardonyx.plan.kernels import Ending
 
 _CHANNELS = 512  # of a block: sums of a few pixels stay in the first-level cache
 _UNROLLED = 8  # taps in a row of the kernel that are written out

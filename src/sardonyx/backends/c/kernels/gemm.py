@@ -39,7 +39,7 @@ from sardonyx.backends.c.kernels.tile import (
     row_done,
     widened_family,
 )
-from sardonyx.plan.plan import Begin
+from sardonyx.plan.kernels import Begin
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from sardonyx.backends.c.kernels.nest import (
     indented,
     row_counts,
 )
-from sardonyx.plan.plan import Ending
+from sardonyx.plan.kernels import Ending
 
 __all__ = ["DEPTH", "half_convolution", "half_product"]
 

@@ -30,7 +30,7 @@ from functools import partial
 
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.plan.halves import HALF_SUMS
-from sardonyx.plan.plan import Ending
+from sardonyx.plan.kernels import Ending
 
 __all__ = [
     "KEPT",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
 from sardonyx.backends.c.kernels.isa import Tile
-from sardonyx.plan.plan import Begin
+from sardonyx.plan.kernels import Begin
 from sardonyx.sizes import Size, ceil_div
 
 

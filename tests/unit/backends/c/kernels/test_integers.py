@@ -27,7 +27,7 @@ from sardonyx.backends.c.kernels.packing import (
 from sardonyx.backends.c.kernels.points import pack_integer_winograd
 from sardonyx.backends.c.toolchain import host_cpu
 from sardonyx.backends.c.variants import cut_of
-from sardonyx.plan.plan import Begin
+from sardonyx.plan.kernels import Begin
 
 Array = NDArray[np.generic]
 WIDENED = [
