@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sardonyx.errors import InputError
 
@@ -28,11 +27,10 @@ VARIABLES: Mapping[str, str] = {
 _FOLDERS = ("XDG_CACHE_HOME", "HOME")  # where a user's caches are
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_BYTES = re.compile(r"(\d{1,12}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_BYTES = r"(\d{1,12}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?"
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(NamedTuple):
     """The settings that a user makes outside of any call.
 
     Attributes:
@@ -85,7 +83,7 @@ def _cache_dir(given: Mapping[str, str]) -> Path:
 def _bytes(name: str, given: Mapping[str, str]) -> int | None:
     if name not in given:
         return None
-    match = _BYTES.fullmatch(given[name].strip())
+    match = re.fullmatch(_BYTES, given[name].strip(), re.IGNORECASE)
     if match is None:
         text = given[name][:80]
         raise InputError(
@@ -96,6 +94,8 @@ def _bytes(name: str, given: Mapping[str, str]) -> int | None:
 
 def _words(text: str) -> tuple[str, ...]:
     """An argument list, split as a shell would but never run by one; unbalanced quotes are one word."""
+    import shlex
+
     try:
         return tuple(shlex.split(text))
     except ValueError:

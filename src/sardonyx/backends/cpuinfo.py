@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["ROOT", "CpuInfo", "read_beginning", "read_cpuinfo"]
 
@@ -15,8 +15,7 @@ _MOST = 1 << 24  # bytes: some 2 KB a processor
 _PIECE = 1 << 12  # Linux makes such files a page at a time
 
 
-@dataclass(frozen=True)
-class CpuInfo:
+class CpuInfo(NamedTuple):
     """The processors, as Linux lists them.
 
     Attributes:

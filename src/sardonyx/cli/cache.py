@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from sardonyx.runtime.cache import Usage
+    from sardonyx.runtime.cache_usage import Usage
 
 __all__ = ["build_cache_app"]
 
@@ -41,7 +41,8 @@ def cache(context: typer.Context, json_output: Json = False) -> None:
         return
     from sardonyx.cli.console import print_json
     from sardonyx.options import read_environment
-    from sardonyx.runtime.cache import Cache, Usage
+    from sardonyx.runtime.cache import Cache
+    from sardonyx.runtime.cache_usage import Usage
 
     settings = read_environment()
     root, limit = settings.cache_dir, settings.cache_limit
@@ -72,7 +73,8 @@ def clear(
     from sardonyx.errors import InputError
     from sardonyx.inspection.readable import bytes_text
     from sardonyx.options import read_environment
-    from sardonyx.runtime.cache import KINDS, Cache, Usage
+    from sardonyx.runtime.cache import KINDS, Cache
+    from sardonyx.runtime.cache_usage import Usage
 
     if kind is not None and kind not in KINDS:
         raise InputError(

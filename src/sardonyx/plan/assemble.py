@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -179,7 +178,7 @@ class _Assembly:
         for step, label in self.jumps.items():
             one = self.steps[step]
             assert isinstance(one, Jump | Count)
-            self.steps[step] = replace(one, to=self.labels[label])
+            self.steps[step] = one._replace(to=self.labels[label])
         for label, begin in sorted(self.loops.items(), key=lambda one: self.labels[one[0]]):
             end = self.labels[label] - 1
             for span in self.spans:

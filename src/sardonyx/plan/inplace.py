@@ -10,7 +10,6 @@ its sums are made of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sardonyx.loops.nodes import Kernel, Load, Store
 from sardonyx.loops.walk import expressions, statements
@@ -42,13 +41,13 @@ def share_slots(
             a, b = owner[tensors[old].place.number], owner[tensors[new].place.number]
             if a == b or a in taken or spans[a].last != number or spans[b].first != number:
                 continue
-            spans[a] = replace(spans[a], last=spans[b].last)
+            spans[a] = spans[a]._replace(last=spans[b].last)
             owner = [a if one == b else one for one in owner]
             taken.add(a)
     kept = sorted(set(owner))
     numbers = {old: new for new, old in enumerate(kept)}
     moved = [
-        replace(one, place=Place("slot", numbers[owner[one.place.number]]))
+        one._replace(place=Place("slot", numbers[owner[one.place.number]]))
         if one.place.kind == "slot"
         else one
         for one in tensors

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["ALIGNMENT", "Layout", "Span", "most_alive", "place_slots"]
 
@@ -23,8 +23,7 @@ ALIGNMENT = 64
 Span = tuple[int, int, int]  # bytes, first step, last step
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Offsets of the slots, and how many bytes the arena needs."""
 
     offsets: tuple[int, ...]

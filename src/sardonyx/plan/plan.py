@@ -10,7 +10,7 @@ A Plan knows no graph and no weights: constants are named by where they came fro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sardonyx.sizes import Size, product
 
@@ -48,8 +48,7 @@ Order: TypeAlias = tuple[int, ...]  # axes from the outermost in memory to the i
 PlaceKind: TypeAlias = Literal["input", "output", "constant", "slot", "object"]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a value is.
 
     input, output: the caller's array of that number
@@ -62,8 +61,7 @@ class Place:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One value that is kept somewhere. `name` is the model's own, for people; nothing depends on it.
 
     What only the reference backend can hold (strings, sequences, tensors of unknown rank) has
@@ -87,8 +85,7 @@ class Tensor:
         return self.elements * BYTES[self.dtype]
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """Bytes of the arena that are in use from one step to another, both included."""
 
     bytes: Size
@@ -96,8 +93,7 @@ class Slot:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One kernel call.
 
     Attributes:
@@ -114,8 +110,7 @@ class Step:
     nodes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(NamedTuple):
     """Goes on with another step: always, or where a condition is false.
 
     Attributes:
@@ -128,8 +123,7 @@ class Jump:
     node: int
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """Counts the turns of a loop: the first or the next one begins, or the loop is over.
 
         0  Count i from 0, below n, else 4
@@ -153,8 +147,7 @@ class Count:
     node: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceStep:
+class ReferenceStep(NamedTuple):
     """One node on the reference backend.
 
     Attributes:
@@ -169,8 +162,7 @@ class ReferenceStep:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """An input of a node whose sizes are asked for: its type, its shape, and its tensor if it has one."""
 
     dtype: int  # of onnx
@@ -178,8 +170,7 @@ class Operand:
     tensor: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SizeStep:
+class SizeStep(NamedTuple):
     """Asks a node's shape rule what its outputs' sizes are, once the values that decide them are there.
 
     Attributes:
@@ -194,8 +185,7 @@ class SizeStep:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindStep:
+class BindStep(NamedTuple):
     """Gives symbols the value of a tensor of one i64: sizes that a kernel has computed."""
 
     symbols: tuple[str, ...]
@@ -207,8 +197,7 @@ HostStep: TypeAlias = ReferenceStep | SizeStep | BindStep  # done by the host, b
 AnyStep: TypeAlias = Step | Jump | Count | HostStep
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(NamedTuple):
     """Strings that the plan has as numbers, of type i64.
 
     Attributes:

@@ -41,18 +41,23 @@ def _rooms() -> Iterator[ModuleType]:
     yield from (origins, kernels, nodes)
 
 
+def _is_record(one: type[Any]) -> bool:
+    return is_dataclass(one) or hasattr(one, "_fields")
+
+
 @lru_cache(maxsize=128)
 def _class_of(name: str) -> type[Any]:
     for room in _rooms():
         found = vars(room).get(name)
-        if isinstance(found, type) and is_dataclass(found):
+        if isinstance(found, type) and _is_record(found):
             return found
     raise KeyError(name)
 
 
 @lru_cache(maxsize=128)
 def _fields_of(name: str) -> list[str]:
-    return [field.name for field in fields(_class_of(name))]
+    one = _class_of(name)
+    return [field.name for field in fields(one)] if is_dataclass(one) else list(one._fields)
 
 
 def plan_to_json(plan: Plan) -> str:
@@ -102,7 +107,7 @@ class _Writer:
         kind = type(value)
         if kind is tuple:
             return [self.write(one) for one in value]
-        if is_dataclass(kind):
+        if _is_record(kind):
             names = self.classes.setdefault(kind.__name__, _fields_of(kind.__name__))
             return {kind.__name__: [self.write(getattr(value, name)) for name in names]}
         if kind is Expr:

@@ -21,9 +21,8 @@ import mmap
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,18 +34,19 @@ from sardonyx.runtime.cache import Cache, content_key
 from sardonyx.runtime.chosen import Choosing, chosen_key
 from sardonyx.runtime.native import Array, NativeModel
 from sardonyx.runtime.own_code import OWN_CODE
-from sardonyx.runtime.placement import Placement
 from sardonyx.runtime.ports import Port
 from sardonyx.runtime.stored_plan import read_plan
 from sardonyx.runtime.threads import process_pool
+
+if TYPE_CHECKING:
+    from sardonyx.runtime.placement import Placement
 
 __all__ = ["Opened", "artifact_key", "identity_of", "open_kept", "whole_key"]
 
 SETTLED = 2_000_000_000  # nanoseconds after which a file's times tell its contents
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """What a session needs of a model, without the model."""
 
     native: NativeModel
@@ -56,6 +56,8 @@ class Opened:
 
     def placement(self) -> tuple[Placement, ...]:
         """Where every node runs; few ask."""
+        from sardonyx.runtime.placement import Placement
+
         return tuple(Placement(**one) for one in json.loads(self.placed))
 
 

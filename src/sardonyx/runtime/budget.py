@@ -20,8 +20,8 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sardonyx.runtime.entry import drop
 from sardonyx.runtime.locks import acquire, release
@@ -40,8 +40,7 @@ _COUNT, _DIGITS = "used", 24
 _LOCK = "room"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A file that is kept."""
 
     path: Path

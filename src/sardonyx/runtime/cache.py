@@ -20,8 +20,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sardonyx.errors import CacheError
 from sardonyx.options import Environment
@@ -35,7 +35,10 @@ from sardonyx.runtime.private_folder import (
     temporary_folder,
 )
 
-__all__ = ["KINDS", "Cache", "KindUsage", "Usage", "content_key", "default_cache"]
+if TYPE_CHECKING:
+    from sardonyx.runtime.cache_usage import Usage
+
+__all__ = ["KINDS", "Cache", "content_key", "default_cache"]
 
 KINDS = ("object", "library", "weights", "plan", "files", "timing")
 
@@ -47,33 +50,6 @@ _DISK_ERRORS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM}
 )
 _spare_lock = threading.Lock()
-
-
-@dataclass(frozen=True)
-class KindUsage:
-    """The entries of one kind: how many, their bytes, and seconds since the use of the least recent."""
-
-    kind: str
-    count: int
-    bytes: int
-    oldest: float
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Entries by kind, only those kinds that have any, and how many bytes there may be."""
-
-    root: Path
-    kinds: tuple[KindUsage, ...]
-    limit: int
-
-    @property
-    def count(self) -> int:
-        return sum(kind.count for kind in self.kinds)
-
-    @property
-    def bytes(self) -> int:
-        return sum(kind.bytes for kind in self.kinds)
 
 
 def content_key(*parts: str | bytes) -> str:
@@ -203,6 +179,11 @@ class Cache:
         return removed
 
     def _usage(self, found: Mapping[str, Sequence[Entry]]) -> Usage:
+        from sardonyx.runtime.cache_usage import (  # whoever opens a model does not ask
+            KindUsage,
+            Usage,
+        )
+
         now = time.time()
         kinds = tuple(
             KindUsage(

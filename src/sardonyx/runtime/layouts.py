@@ -10,8 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,8 +37,7 @@ MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the olde
 MAX_NAMED = 4  # nodes of a fused kernel that an error names
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """What follows from sizes, for one phase: the arena, and the shapes of what it gives."""
 
     arena_bytes: int

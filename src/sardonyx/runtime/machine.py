@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import os
 import platform
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sardonyx.backends.cpuinfo import ROOT, read_beginning, read_cpuinfo
 
@@ -71,8 +71,7 @@ _ARM_PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Cpu:
+class Cpu(NamedTuple):
     """The processor: its model, its logical CPUs, and the vector features worth knowing."""
 
     model: str

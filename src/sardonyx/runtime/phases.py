@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sardonyx.plan.plan import HostStep, Plan, Step
 
 __all__ = ["Phase", "phases_of"]
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(NamedTuple):
     """Steps that run without a stop in between: native ones, or a single one that Python does."""
 
     first: int
@@ -60,4 +59,4 @@ def _with_empty_outputs(plan: Plan, phases: list[Phase], seen: set[int]) -> Iter
     )
     last = max((n for n, phase in enumerate(phases) if phase.host is None), default=-1)
     for number, phase in enumerate(phases):
-        yield replace(phase, outputs=phase.outputs + missing) if number == last else phase
+        yield phase._replace(outputs=phase.outputs + missing) if number == last else phase

@@ -21,7 +21,6 @@ from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.chosen import PRECISIONS, Choosing, Precision
 from sardonyx.runtime.machine import usable_cores, usable_memory
 from sardonyx.runtime.native import NativeModel
-from sardonyx.runtime.placement import Placement
 from sardonyx.runtime.ports import Port, check_feeds
 from sardonyx.runtime.repeats import Repeats
 
@@ -31,9 +30,10 @@ if TYPE_CHECKING:  # what a model that was compiled before does without, and wou
     from sardonyx.model.load import Source
     from sardonyx.passes.shapes import Shapes
     from sardonyx.runtime.loaded import Loaded
+    from sardonyx.runtime.placement import Placement
     from sardonyx.runtime.profile import Profile
 
-__all__ = ["Placement", "Session"]
+__all__ = ["Session"]
 
 _MATTERS = 1 << 24  # bytes that any process may have
 

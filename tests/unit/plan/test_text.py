@@ -71,7 +71,7 @@ def test_nodes_on_the_reference_backend_have_their_reasons() -> None:
 
 def test_names_from_a_stranger_stay_one_line() -> None:
     made = plan("dense")
-    evil = replace(made.tensors[0], name="x\n\x1b[2J" + "y" * 1_000_000)
+    evil = made.tensors[0]._replace(name="x\n\x1b[2J" + "y" * 1_000_000)
     text = plan_text(replace(made, tensors=(evil, *made.tensors[1:])))
     assert "\x1b" not in text
     assert r"x\n\x1b[2Jyyy" in text

@@ -37,7 +37,7 @@ from sardonyx.runtime.threads import process_pool
 
 EMULATION = Path(__file__).parents[1] / "backends" / "c" / "kernels" / "emulated_tiles.h"
 CPU = host_cpu()
-AMX = replace(CPU, features=frozenset({"avx512f", "amx_tile", "amx_bf16", "amx_int8"}))
+AMX = CPU._replace(features=frozenset({"avx512f", "amx_tile", "amx_bf16", "amx_int8"}))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_damaged_verdict_is_none(text: str, cache: Cache) -> None:
 def test_nothing_is_tried_without_tiles_or_permission(cache: Cache, granted: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr(amx_trial, "try_tiles", None)
     toolchain = find_toolchain(read_environment())
-    none = replace(CPU, features=frozenset({"avx512f", "amx_tile"}))
+    none = CPU._replace(features=frozenset({"avx512f", "amx_tile"}))
     assert not has_tiles(none)
     assert not may_use_tiles(cache, none, toolchain, granted)
     assert has_tiles(AMX)

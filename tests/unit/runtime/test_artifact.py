@@ -171,12 +171,19 @@ def test_processes_agree_on_the_key(tmp_path: Path) -> None:
 OPEN = """
 import sys
 import numpy as np
+before = set(sys.modules)
 import sardonyx as sx
 from sardonyx.runtime import artifact
 artifact.SETTLED = 0
 sx.Session(sys.argv[1]).run(None, {"x": np.ones((2, 64), np.float32)})
-print(*sorted({"onnx", "onnx_ir", "sympy", "sardonyx.plan.make", "sardonyx.backends.reference"} & set(sys.modules)))
+print(*sorted(set(sys.modules) - before))
 """
+SLOW = {  # to import: what compiles, and what starts, logs or packs things
+    *("onnx", "onnx_ir", "sympy", "ml_dtypes"),
+    *("concurrent.futures", "fractions", "logging", "secrets", "shutil", "subprocess", "tempfile"),
+    *("sardonyx.backends.c.toolchain", "sardonyx.backends.reference", "sardonyx.loops.nodes"),
+    *("sardonyx.plan.kernels", "sardonyx.plan.make", "sardonyx.runtime.compiling"),
+}
 
 
 def test_opening_imports_nothing_of_the_compiler(tmp_path: Path) -> None:
@@ -185,7 +192,7 @@ def test_opening_imports_nothing_of_the_compiler(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == []
+    assert not SLOW & set(done.stdout.split())
 
 
 def test_a_pool_from_another_cache_serves(

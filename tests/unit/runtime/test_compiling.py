@@ -91,7 +91,7 @@ def test_whatever_changes_the_code_changes_the_key(
     tools = counted.toolchain
     built = {build_library([unit("f", "X", ("-DX=1",))], tools, CPU, cache)}
     built.add(build_library([unit("f", "X", ("-DX=2",))], tools, CPU, cache))
-    other_cpu = dataclasses.replace(CPU, flags=(*CPU.flags, "-fno-inline"))
+    other_cpu = CPU._replace(flags=(*CPU.flags, "-fno-inline"))
     built.add(build_library([unit("f", "X", ("-DX=1",))], tools, other_cpu, cache))
     other_tools = dataclasses.replace(tools, identity="another release")
     built.add(build_library([unit("f", "X", ("-DX=1",))], other_tools, CPU, cache))

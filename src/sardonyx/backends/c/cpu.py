@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from sardonyx.backends.cpuinfo import ROOT, CpuInfo, read_cpuinfo
 from sardonyx.errors import ToolchainError
@@ -67,8 +67,7 @@ _ARM_TUNING = {
 }
 
 
-@dataclass(frozen=True)
-class Cpu:
+class Cpu(NamedTuple):
     """A CPU to compile for.
 
     Attributes:
@@ -105,7 +104,7 @@ def named_cpu(architecture: str, name: str) -> Cpu:
         levels = ["x86-64", *_LEVELS]
         if name == _TILED:
             words = [*(word for level in _LEVELS.values() for word in level), *_OF_TILED]
-            return replace(_x86(CpuInfo({}, frozenset(words), 1)), name=name)
+            return _x86(CpuInfo({}, frozenset(words), 1))._replace(name=name)
         if name not in levels:
             raise _unknown(name, [*levels, _TILED])
         words = [word for level in levels[1 : levels.index(name) + 1] for word in _LEVELS[level]]
