@@ -76,8 +76,8 @@ def mean_of(rows: Sequence[Result], peer: str) -> str:
 
 def start_up_section(content: Result) -> str:
     lines = [
-        "| model | cold compile, s | open, ms | onnxruntime | with first run, ms | onnxruntime | × | peak, MB | onnxruntime |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| model | cold compile, s | open, ms | onnxruntime | with first run, ms | onnxruntime | × | peak, MB | onnxruntime | import, ms | onnxruntime |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in content["results"]:
         both = (row["sardonyx"], row["onnxruntime"])
@@ -86,7 +86,9 @@ def start_up_section(content: Result) -> str:
         peak = [max(o["peak"] for o in each) / MEGABYTE for each in both]
         cells = [row["model"], f"{row['cold']['seconds']:.1f}", *(f"{t:.1f}" for t in opened)]
         cells += [*(f"{t:.1f}" for t in first), f"{first[0] / first[1]:.2f}"]
-        lines.append(f"| {' | '.join([*cells, *(f'{size:.0f}' for size in peak)])} |")
+        cells += [f"{size:.0f}" for size in peak]
+        cells += [f"{statistics.median(o['imports'] for o in each) * 1e3:.0f}" for each in both]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -191,7 +191,7 @@ def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[
 class Opening:
     """What it took one process to open a model and run it once."""
 
-    imports: float  # seconds to import the engine
+    imports: float  # seconds to import the engine, where numpy is there already
     seconds: float  # to open the model
     first: float  # to run it for the first time
     peak: int  # bytes of resident memory, at most
@@ -234,7 +234,7 @@ def compare_start_up(arguments: argparse.Namespace, console: Console) -> list[di
         "peer",
         "×",
     ]
-    columns += ["peak, MB", "peer", "import, s"]
+    columns += ["peak, MB", "peer", "import, ms"]
     table, found = new_table("start-up; the peer is onnxruntime", [*columns, "peer"]), []
     for work in works(arguments.models, console, every_size=False):
         with tempfile.TemporaryDirectory() as cache:
@@ -255,7 +255,7 @@ def compare_start_up(arguments: argparse.Namespace, console: Console) -> list[di
             *[f"{seconds * 1e3:.1f}" for seconds in first],
             f"{first[0] / first[1]:.2f}",
             *[f"{max(o.peak for o in each) / MEGABYTE:.0f}" for each in both],
-            *[f"{statistics.median(o.imports for o in each):.2f}" for each in both],
+            *[f"{statistics.median(o.imports for o in each) * 1e3:.0f}" for each in both],
         )
         found.append(
             {

@@ -1,11 +1,13 @@
 """Sardonyx: load safely, check, look inside and run any ONNX model.
 
-The public names load on first use, so that `import sardonyx` costs nothing.
+The public names load on first use, so that `import sardonyx` costs nothing. Where numpy is there already, what opens and
+runs a compiled model loads at once: whoever has arrays is about to run one, and opening it should wait for no import.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -131,3 +133,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if "numpy" in sys.modules:
+    importlib.import_module(_HOME["Session"])

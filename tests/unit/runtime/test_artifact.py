@@ -195,6 +195,18 @@ def test_opening_imports_nothing_of_the_compiler(tmp_path: Path) -> None:
     assert not SLOW & set(done.stdout.split())
 
 
+def test_where_numpy_is_there_opening_imports_nothing_at_all(tmp_path: Path) -> None:
+    path = save(tmp_path / "m.onnx", weights(0))
+    answer(path)
+    late = OPEN.replace("before = set(sys.modules)\n", "").replace(
+        "artifact.SETTLED = 0", "artifact.SETTLED = 0\nbefore = set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", late, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
 def test_a_pool_from_another_cache_serves(
     tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
