@@ -14,12 +14,13 @@ import onnx_ir as ir
 
 from sardonyx.backends.c.emit import Sources, emit
 from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.reads import constants_read
 from sardonyx.deploy.weights import Weights, lay_out_weights
 from sardonyx.errors import BuildError
 from sardonyx.plan.graph import Array
 from sardonyx.plan.make import Planned
 from sardonyx.plan.origins import PlannedNode
-from sardonyx.plan.plan import Count, HostStep, Jump, Plan, Step
+from sardonyx.plan.plan import Count, HostStep, Plan
 from sardonyx.runtime.compiled import lay_out_constant
 from sardonyx.runtime.ports import Port
 from sardonyx.sizes import Size, substitute, symbols
@@ -122,17 +123,7 @@ def draw(
 def _constants(planned: Planned, printed: Sources) -> list[Array | None]:
     """Constants as kernels read them; None for one that nobody reads, as a matrix that was packed into another."""
     plan = planned.plan
-    read = set(plan.outputs)
-    for step in plan.steps:
-        if isinstance(step, Step):
-            text = printed.units[f"{printed.kernels[step.kernel]}.c"]
-            read.update(n for at, n in enumerate(step.tensors) if f"p[{at}]" in text)
-        elif isinstance(step, Jump) and step.unless is not None:
-            read.add(step.unless)
-        elif isinstance(step, Count):
-            read.add(step.limit)
-    places = (plan.tensors[number].place for number in read)
-    used = {place.number for place in places if place.kind == "constant"}
+    used = constants_read(plan, printed)
     pairs = zip(planned.constants, plan.constants, strict=True)
     return [
         lay_out_constant(array, constant) if number in used else None

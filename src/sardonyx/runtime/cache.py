@@ -1,6 +1,6 @@
 """What is kept between runs: a private folder of entries that are found by key and verified by content.
 
-    <root>/object/<key>/<sha256 of the content>      and library/, weights/, plan/, files/, timing/
+    <root>/object/<key>/<sha256 of the content>      and header/, library/, weights/, plan/, files/, timing/
     <root>/tmp/                                      being written; nothing here is ever read
     <root>/lock/                                     who is working on which key
     <root>/used                                      how many bytes it is, see `budget`
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Cache", "content_key", "default_cache"]
 
-KINDS = ("object", "library", "weights", "plan", "files", "timing")
+KINDS = ("header", "object", "library", "weights", "plan", "files", "timing")
 
 _TRUSTED_BY_DATE = frozenset({"weights"})
 _LEFTOVER_SECONDS = 3600  # a writer that has not touched its file for so long is dead

@@ -17,6 +17,7 @@ from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.emit import emit, emit_candidates
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.packings import pack_constant
+from sardonyx.backends.c.reads import constants_read
 from sardonyx.backends.c.toolchain import find_toolchain, host_cpu
 from sardonyx.errors import CacheError, ToolchainError
 from sardonyx.model.opset import normal_domain
@@ -133,7 +134,8 @@ def compile_native(
     planned = plan_native(model, shapes, choosing, progress, border)
     plan = planned.plan
     flags = () if instruments is None else instruments.flags
-    units = [Unit(name, text, flags) for name, text in emit(plan, isa).units.items()]
+    printed = emit(plan, isa)
+    units = [Unit(name, text, flags) for name, text in printed.units.items()]
     library = build_library(units, toolchain, cpu, default_cache(environment), progress=progress)
     nodes = list(model.graph)
     programs = {
@@ -141,9 +143,12 @@ def compile_native(
         for step in plan.steps
         if isinstance(step, ReferenceStep)
     }
+    read = constants_read(plan, printed)
     constants = [
-        lay_out_constant(array, constant)
-        for array, constant in zip(planned.constants, plan.constants, strict=True)
+        lay_out_constant(array, constant) if number in read else np.empty(0, array.dtype)
+        for number, (array, constant) in enumerate(
+            zip(planned.constants, plan.constants, strict=True)
+        )
     ]
     versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
     rules = {

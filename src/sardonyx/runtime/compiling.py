@@ -1,5 +1,6 @@
 """C text → one shared library, through the cache: what was compiled before is not compiled again.
 
+    headers, flags, compiler, CPU ──► header           what every kernel begins with, read once
     unit, flags, headers, compiler, CPU ──► object     shared by all models
     objects ──► library                                one a model
 
@@ -10,12 +11,22 @@ their 12 ms of starting up, and cost what is shared between models.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sardonyx.backends.c.toolchain import SUPPORT, Cpu, Toolchain, compile_object, link_library
+from sardonyx.backends.c.render import HEADERS
+from sardonyx.backends.c.toolchain import (
+    SUPPORT,
+    Cpu,
+    Toolchain,
+    compile_object,
+    link_library,
+    precompile,
+)
 from sardonyx.errors import ToolchainError
 from sardonyx.runtime.cache import Cache, content_key
 from sardonyx.runtime.machine import usable_cores
@@ -23,6 +34,9 @@ from sardonyx.runtime.machine import usable_cores
 __all__ = ["Unit", "build_library", "build_objects"]
 
 Progress = Callable[[int, int], None]
+
+# Reading the headers takes 50 ms, about a third of what a kernel takes. Twice that, and they are read for all.
+_MANY = 6
 
 
 @dataclass(frozen=True)
@@ -116,7 +130,8 @@ class _Build:
         self._tell(0, steps)
         pool = ThreadPoolExecutor(max(1, min(usable_cores(), len(missing))), "compile")
         try:
-            jobs = {pool.submit(self._object, key, units[key]): key for key in missing}
+            begun = self._read_headers([units[key] for key in missing])
+            jobs = {pool.submit(self._object, key, units[key], begun): key for key in missing}
             for done, job in enumerate(as_completed(jobs), start=1):
                 found[jobs[job]] = job.result()
                 self._tell(done, steps)
@@ -124,9 +139,35 @@ class _Build:
             pool.shutdown(cancel_futures=True)
         return [path for path in found.values() if path is not None], steps
 
-    def _object(self, key: str, unit: Unit) -> Path:
+    def _read_headers(self, units: Sequence[Unit]) -> Mapping[tuple[str, ...], Path]:
+        """The headers of kernels, precompiled, by the flags of units; only where there are many to save time for."""
+        if not self.toolchain.precompiles:
+            return {}
+        counts = Counter(unit.flags for unit in units if unit.source.startswith(HEADERS))
+        return {flags: self._header(flags) for flags, count in counts.items() if count >= _MANY}
+
+    def _header(self, unit_flags: tuple[str, ...]) -> Path:
+        flags = (*self.cpu.flags, *unit_flags)
+        key = content_key(
+            "header", self.toolchain.identity, self.headers, str(SUPPORT), HEADERS, *flags
+        )
+
         def write(out: Path) -> None:
-            flags = (*self.cpu.flags, *unit.flags)
+            precompile(self.toolchain, HEADERS, out, flags, SUPPORT)
+
+        with self.cache.lock(key):
+            return self.cache.find("header", key) or self.cache.put("header", key, write)
+
+    def _object(self, key: str, unit: Unit, begun: Mapping[tuple[str, ...], Path]) -> Path:
+        flags = (*self.cpu.flags, *unit.flags)
+        header = begun.get(unit.flags) if unit.source.startswith(HEADERS) else None
+
+        def write(out: Path) -> None:
+            if header is not None:
+                # It may have been cleared away meanwhile; what is wrong with the text is said without it too.
+                with suppress(ToolchainError):
+                    compile_object(self.toolchain, unit.source, out, flags, SUPPORT, begun=header)
+                    return
             compile_object(self.toolchain, unit.source, out, flags, SUPPORT)
 
         with self.cache.lock(key):

@@ -44,6 +44,7 @@ __all__ = [
     "find_toolchain",
     "host_cpu",
     "link_library",
+    "precompile",
     "require",
     "run_tool",
 ]
@@ -112,6 +113,7 @@ class Toolchain:
         linker: what links, as an argument list; empty when `argv` drives its own linker.
         libraries: what is linked against, when `linker` is called directly.
         without: flags of a CPU that this compiler does not know.
+        precompiles: whether it can read the beginning of a text once for many texts.
     """
 
     argv: tuple[str, ...]
@@ -121,6 +123,7 @@ class Toolchain:
     linker: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     without: frozenset[str] = frozenset()
+    precompiles: bool = False
 
 
 def find_toolchain(options: Environment) -> Toolchain:
@@ -129,9 +132,35 @@ def find_toolchain(options: Environment) -> Toolchain:
 
 
 def compile_object(
-    toolchain: Toolchain, source: str, out: Path, flags: Sequence[str], include: Path
+    toolchain: Toolchain,
+    source: str,
+    out: Path,
+    flags: Sequence[str],
+    include: Path,
+    *,
+    begun: Path | None = None,
 ) -> None:
-    """Compile C text into an object. The same text and flags give the same bytes, wherever it is done."""
+    """Compile C text into an object. The same text and flags give the same bytes, wherever it is done.
+
+    Args:
+        begun: what `precompile` made of what the text begins with, by these flags. Nothing changes but the time.
+    """
+    more = () if begun is None else ("-include-pch", str(begun))
+    _compile(toolchain, source, out, (*flags, *more), include, "c")
+
+
+def precompile(
+    toolchain: Toolchain, beginning: str, out: Path, flags: Sequence[str], include: Path
+) -> None:
+    """Read the headers that many texts begin with, once for all."""
+    # A header that was installed again is the same by its content, which whoever keeps this knows it by.
+    undated = ("-Xclang", "-fno-pch-timestamp")
+    _compile(toolchain, beginning, out, (*flags, *undated), include, "c-header")
+
+
+def _compile(
+    toolchain: Toolchain, source: str, out: Path, flags: Sequence[str], include: Path, kind: str
+) -> None:
     argv = [
         *toolchain.argv,
         *toolchain.flags,
@@ -142,7 +171,7 @@ def compile_object(
         "-o",
         str(out),
         "-x",
-        "c",
+        kind,
         "-",  # no source file: no path of one in the object
     ]
     run_tool(toolchain, argv, out.parent, source)
@@ -205,6 +234,7 @@ def _zig(program: str, extra: tuple[str, ...]) -> Toolchain:
         flags=(*flags, *shared),
         linker=(program, "ld.lld"),
         libraries=libraries,
+        precompiles=True,
     )
 
 
