@@ -148,9 +148,9 @@ class _Build:
 
     def _header(self, unit_flags: tuple[str, ...]) -> Path:
         flags = (*self.cpu.flags, *unit_flags)
-        key = content_key(
-            "header", self.toolchain.identity, self.headers, str(SUPPORT), HEADERS, *flags
-        )
+        # It names the files that it was read from, of the compiler too.
+        places = (str(SUPPORT), *self.toolchain.flags)
+        key = content_key("header", self.toolchain.identity, self.headers, HEADERS, *places, *flags)
 
         def write(out: Path) -> None:
             precompile(self.toolchain, HEADERS, out, flags, SUPPORT)

@@ -6,9 +6,11 @@ import ctypes
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sardonyx.backends.c.render import HEADERS
 from sardonyx.backends.c.toolchain import SUPPORT, Toolchain, find_toolchain, host_cpu
 from sardonyx.errors import ToolchainError
 from sardonyx.options import Environment
@@ -83,6 +85,44 @@ def test_a_unit_given_twice_is_one(cache: Cache, counted: Counted) -> None:
     library = build_library([unit("a", 1), unit("a", 1)], counted.toolchain, CPU, cache)
     assert answer(library, "a") == 1
     assert counted.calls == 2
+
+
+def kernel(name: str, answer: int) -> Unit:
+    plain = unit(name, f"sx_max_i32({answer}, 0)")
+    return Unit(name, HEADERS + plain.source)
+
+
+def test_what_many_kernels_begin_with_is_read_once(cache: Cache, counted: Counted) -> None:
+    units = [kernel(f"f{i}", i) for i in range(8)]
+    library = build_library(units, counted.toolchain, CPU, cache)
+    assert [answer(library, f"f{i}") for i in range(8)] == list(range(8))
+    assert counted.calls == 10  # the headers, eight objects, the library
+    build_library([kernel(f"g{i}", i) for i in range(8)], counted.toolchain, CPU, cache)
+    assert counted.calls == 9
+    plain = dataclasses.replace(counted.toolchain, precompiles=False)
+    other = Cache(cache.root.parent / "other")
+    assert build_library(units, plain, CPU, other).read_bytes() == library.read_bytes()
+    assert counted.calls == 9
+
+
+def test_few_kernels_read_their_headers_themselves(cache: Cache, counted: Counted) -> None:
+    build_library([kernel(f"f{i}", i) for i in range(3)], counted.toolchain, CPU, cache)
+    assert counted.calls == 4
+    assert not cache.usage().kinds or "header" not in {kind.kind for kind in cache.usage().kinds}
+
+
+def test_without_the_headers_that_were_read_kernels_still_compile(
+    cache: Cache, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = compiling.precompile
+
+    def then_gone(*arguments: Any) -> None:
+        real(*arguments)
+        arguments[2].write_bytes(b"damaged")
+
+    monkeypatch.setattr(compiling, "precompile", then_gone)
+    library = build_library([kernel(f"f{i}", i) for i in range(8)], counted.toolchain, CPU, cache)
+    assert answer(library, "f7") == 7
 
 
 def test_whatever_changes_the_code_changes_the_key(

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.reference.op_run import OpRun
-from onnx.reference.ops import load_op
-from onnx.reference.ops.aionnx_preview import load_op as load_preview
-from onnx.reference.ops.aionnx_preview_training import load_op as load_training
 
 from sardonyx.backends.guard import Guard
 from sardonyx.backends.reference.operator import Operator
 from sardonyx.backends.reference.values import Value
 
+if TYPE_CHECKING:
+    from onnx.reference.op_run import OpRun
+
 __all__ = ["find_reference"]
 
-_LOADERS: dict[str, Callable[..., Any]] = {
-    "": load_op,
-    "ai.onnx.preview": load_preview,
-    "ai.onnx.preview.training": load_training,
+# By domain. They load when a node is met that nothing else runs: most models have none.
+_LOADERS = {
+    "": "onnx.reference.ops",
+    "ai.onnx.preview": "onnx.reference.ops.aionnx_preview",
+    "ai.onnx.preview.training": "onnx.reference.ops.aionnx_preview_training",
 }
 
 
@@ -31,8 +32,9 @@ def find_reference(operator: Operator) -> ReferenceCall | None:
     loader = _LOADERS.get(operator.domain)
     if loader is None:
         return None
+    load_op = importlib.import_module(loader).load_op
     try:
-        implementation = loader(operator.domain, operator.name, operator.version)
+        implementation = load_op(operator.domain, operator.name, operator.version)
     except Exception:
         # load_op has no question to ask first, and raises four types for "I have none".
         return None
