@@ -143,8 +143,13 @@ class _Build:
         """The headers of kernels, precompiled, by the flags of units; only where there are many to save time for."""
         if not self.toolchain.precompiles:
             return {}
+        found = {}
         counts = Counter(unit.flags for unit in units if unit.source.startswith(HEADERS))
-        return {flags: self._header(flags) for flags, count in counts.items() if count >= _MANY}
+        for flags, count in counts.items():
+            if count >= _MANY:
+                with suppress(ToolchainError):  # what is wrong is said where it matters
+                    found[flags] = self._header(flags)
+        return found
 
     def _header(self, unit_flags: tuple[str, ...]) -> Path:
         flags = (*self.cpu.flags, *unit_flags)

@@ -13,6 +13,7 @@ from sardonyx.backends.c.emit import emit
 from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.errors import CacheError
 from sardonyx.loops.nodes import Buffer, Const, Kernel, Store
+from sardonyx.plan import serialize
 from sardonyx.plan.plan import Plan, Step
 from sardonyx.plan.serialize import plan_from_json, plan_to_json
 from sardonyx.sizes import ceil_div, max_of, symbol
@@ -81,6 +82,17 @@ def test_a_plan_of_another_version_is_refused() -> None:
 def test_a_damaged_plan_is_refused(damage) -> None:
     with pytest.raises(CacheError):
         plan_from_json(damage(plan_to_json(plan("attention"))))
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    names = [
+        name
+        for room in serialize._rooms()
+        for name, one in vars(room).items()
+        if isinstance(one, type) and one.__module__ == room.__name__ and serialize._is_record(one)
+    ]
+    assert len(names) > 30
+    assert len(names) == len(set(names))
 
 
 def test_steps_keep_their_kind() -> None:
