@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.backends.c.emit import Sources, emit
+from sardonyx.backends.c.emit import STEPS, Sources, emit
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.reads import constants_read
 from sardonyx.deploy.weights import Weights, lay_out_weights
@@ -27,7 +27,6 @@ from sardonyx.sizes import Size, substitute, symbols
 
 __all__ = ["Blueprint", "PortShape", "draw"]
 
-STEPS = "main.c"
 _MOST_NAMED = 12  # nodes that a refusal lists
 _MOST_STEPS = 1 << 20
 

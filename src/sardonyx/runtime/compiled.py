@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from sardonyx.backends import reference
 from sardonyx.backends.c.contractions import target_of
-from sardonyx.backends.c.emit import emit, emit_candidates
+from sardonyx.backends.c.cpu import flags_for_moments
+from sardonyx.backends.c.emit import STEPS, emit, emit_candidates
 from sardonyx.backends.c.kernels.isa import isa_of
 from sardonyx.backends.c.packings import pack_constant
 from sardonyx.backends.c.reads import constants_read
@@ -135,7 +136,10 @@ def compile_native(
     plan = planned.plan
     flags = () if instruments is None else instruments.flags
     printed = emit(plan, isa)
-    units = [Unit(name, text, flags) for name, text in printed.units.items()]
+    brief = (*flags, *flags_for_moments(cpu))
+    units = [
+        Unit(name, text, brief if name == STEPS else flags) for name, text in printed.units.items()
+    ]
     library = build_library(units, toolchain, cpu, default_cache(environment), progress=progress)
     nodes = list(model.graph)
     programs = {

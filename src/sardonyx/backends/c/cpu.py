@@ -16,13 +16,16 @@ from typing import NamedTuple
 from sardonyx.backends.cpuinfo import ROOT, CpuInfo, read_cpuinfo
 from sardonyx.errors import ToolchainError
 
-__all__ = ["OF_CLANG", "Cpu", "host_cpu", "named_cpu", "require"]
+__all__ = ["OF_CLANG", "Cpu", "flags_for_moments", "host_cpu", "named_cpu", "require"]
 
 # Several loads in place of a gather, which CPUs that are mended against Downfall take ten times as long for.
 _NO_GATHER = "-mno-gather"
 OF_CLANG = frozenset(
     {_NO_GATHER}
 )  # flags that say how to, not what may be used; other compilers lack them
+
+# How wide the vectors are that a compiler makes of loops, where there are 16 lanes.
+_WIDE, _NARROW = "-mprefer-vector-width=512", "-mprefer-vector-width=256"
 
 # Words of /proc/cpuinfo that each level of the x86-64 psABI stands for, past the level before it.
 _LEVELS = {
@@ -125,6 +128,12 @@ def _unknown(name: str, known: list[str]) -> ToolchainError:
     )
 
 
+def flags_for_moments(cpu: Cpu) -> tuple[str, ...]:
+    """More flags, for code that runs for microseconds between calls: some CPUs slow down for a while when they are asked for
+    their widest vectors, and Python with them."""
+    return (_NARROW,) if _WIDE in cpu.flags else ()
+
+
 def require(features: Iterable[str], host: Cpu | None = None) -> None:
     """Refuse code that needs what this CPU lacks; running it would end the process."""
     cpu = host_cpu() if host is None else host
@@ -147,7 +156,7 @@ def _x86(info: CpuInfo) -> Cpu:
         features.update(words)
     flags = [f"-march={name}"]
     if name == "x86-64-v4":
-        flags.append("-mprefer-vector-width=512")  # compilers halve vectors of 16 lanes otherwise
+        flags.append(_WIDE)  # compilers halve vectors of 16 lanes otherwise
     if name in _LANES:
         flags.append(_NO_GATHER)
     for word, (level, flag) in _X86_EXTRAS.items():

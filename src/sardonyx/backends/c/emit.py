@@ -19,8 +19,9 @@ from sardonyx.loops.nodes import Kernel
 from sardonyx.plan.kernels import AttentionKernel, KernelSource
 from sardonyx.plan.plan import AnyStep, Count, Jump, Plan, Step
 
-__all__ = ["Sources", "emit", "emit_candidates"]
+__all__ = ["STEPS", "Sources", "emit", "emit_candidates"]
 
+STEPS = "main.c"
 PLACEHOLDER = "sx_kernel"
 VISIBLE = '__attribute__((visibility("default")))\n'
 
@@ -46,7 +47,7 @@ def emit(plan: Plan, isa: Isa = PORTABLE, prefix: str = "") -> Sources:
         name, text = _named_unit(kernel, isa, prefix)
         names.append(name)
         units[f"{name}.c"] = text
-    units["main.c"] = _main(plan, names, prefix)
+    units[STEPS] = _main(plan, names, prefix)
     return Sources(dict(sorted(units.items())), tuple(names))
 
 

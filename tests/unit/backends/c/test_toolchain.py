@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sardonyx.backends.c import toolchain as module
+from sardonyx.backends.c.cpu import flags_for_moments, named_cpu
 from sardonyx.backends.c.toolchain import (
     SUPPORT,
     Toolchain,
@@ -236,3 +237,11 @@ def test_code_for_another_cpu_is_refused() -> None:
     with pytest.raises(ToolchainError, match=r"needs avx512f.*does not have") as caught:
         require({*cpu.features, "avx512f"}, module.Cpu("old", (), cpu.features - {"avx512f"}, 4))
     assert caught.value.value == ["avx512f"]
+
+
+def test_code_for_moments_has_no_vectors_that_a_cpu_slows_down_for() -> None:
+    wide = named_cpu("x86_64", "x86-64-v4")
+    flags = [*wide.flags, *flags_for_moments(wide)]
+    assert [flag for flag in flags if "vector-width" in flag][-1].endswith("=256")
+    assert flags_for_moments(named_cpu("x86_64", "x86-64-v3")) == ()
+    assert flags_for_moments(named_cpu("aarch64", "armv8-a")) == ()
