@@ -45,8 +45,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q src
 	touch $@ $(VENV)/.core

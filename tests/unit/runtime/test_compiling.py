@@ -105,12 +105,6 @@ def test_what_many_kernels_begin_with_is_read_once(cache: Cache, counted: Counte
     assert counted.calls == 9
 
 
-def test_few_kernels_read_their_headers_themselves(cache: Cache, counted: Counted) -> None:
-    build_library([kernel(f"f{i}", i) for i in range(3)], counted.toolchain, CPU, cache)
-    assert counted.calls == 4
-    assert not cache.usage().kinds or "header" not in {kind.kind for kind in cache.usage().kinds}
-
-
 def test_without_the_headers_that_were_read_kernels_still_compile(
     cache: Cache, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
