@@ -136,6 +136,13 @@ class Cache:
         except OSError as error:
             raise _unusable(folder, error) from error
 
+    def offer(self, kind: str, key: str, write: Callable[[Path], None]) -> Path | None:
+        """`put` for what only saves time: None, and not a word, where the disk takes no more."""
+        try:
+            return self._store(self._spare or self.root, kind, key, write)
+        except OSError:
+            return None
+
     def replace(self, kind: str, key: str, write: Callable[[Path], None]) -> Path:
         """`put`, and what was kept under this key before is gone. Hold the lock, or what others put may go too."""
         final = self.put(kind, key, write)

@@ -141,10 +141,11 @@ class _Build:
         if self.toolchain.precompiles:
             for flags in {unit.flags: None for unit in units if unit.source.startswith(HEADERS)}:
                 with suppress(ToolchainError):  # what is wrong is said where it matters
-                    found[flags] = self._header(flags)
+                    header = self._header(flags)
+                    found |= {} if header is None else {flags: header}
         return found
 
-    def _header(self, unit_flags: tuple[str, ...]) -> Path:
+    def _header(self, unit_flags: tuple[str, ...]) -> Path | None:
         flags = (*self.cpu.flags, *unit_flags)
         # It names the files that it was read from, of the compiler too.
         places = (str(SUPPORT), *self.toolchain.flags)
@@ -154,7 +155,7 @@ class _Build:
             precompile(self.toolchain, HEADERS, out, flags, SUPPORT)
 
         with self.cache.lock(key):
-            return self.cache.find("header", key) or self.cache.put("header", key, write)
+            return self.cache.find("header", key) or self.cache.offer("header", key, write)
 
     def _object(self, key: str, unit: Unit, begun: Mapping[tuple[str, ...], Path]) -> Path:
         flags = (*self.cpu.flags, *unit.flags)

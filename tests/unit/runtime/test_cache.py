@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import subprocess
@@ -269,3 +270,15 @@ def test_where_no_folder_can_be_made_there_is_a_temporary_one(tmp_path: Path) ->
     assert cache.root == module.temporary_folder()
     path = cache.put("object", KEY, writing(b"x"))
     assert cache.find("object", KEY) == path
+
+
+def test_what_only_saves_time_is_left_out_where_the_disk_is_full(tmp_path: Path) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    cache = Cache(tmp_path / "cache")
+    assert cache.offer("header", "a", full) is None
+    assert cache.outlives()
+    kept = cache.offer("header", "a", lambda path: path.write_bytes(b"x") and None)
+    assert kept is not None
+    assert cache.find("header", "a") == kept

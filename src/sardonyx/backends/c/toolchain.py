@@ -153,9 +153,13 @@ def precompile(
     toolchain: Toolchain, beginning: str, out: Path, flags: Sequence[str], include: Path
 ) -> None:
     """Read the headers that many texts begin with, once for all."""
-    # A header that was installed again is the same by its content, which whoever keeps this knows it by.
-    undated = ("-Xclang", "-fno-pch-timestamp")
-    _compile(toolchain, beginning, out, (*flags, *undated), include, "c-header")
+    more = (
+        # A header that was installed again is the same by its content, which whoever keeps this knows it by.
+        *("-Xclang", "-fno-pch-timestamp"),
+        # A disk that is full would stay full: clang leaves its temporary file behind.
+        *("-Xclang", "-fno-temp-file"),
+    )
+    _compile(toolchain, beginning, out, (*flags, *more), include, "c-header")
 
 
 def _compile(
