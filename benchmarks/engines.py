@@ -98,9 +98,14 @@ def package_of(engine: str) -> str:
     return engine.partition(" ")[0].partition(".")[0]
 
 
-def import_engine(engine: str) -> None:
+def module_of(engine: str) -> str:
+    """What to import for it."""
     package = package_of(engine)
-    importlib.import_module(_MODULES.get(package, package))
+    return _MODULES.get(package, package)
+
+
+def import_engine(engine: str) -> None:
+    importlib.import_module(module_of(engine))
 
 
 def open_engine(engine: str, path: Path, feeds: Feeds, threads: int) -> Call:

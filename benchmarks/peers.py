@@ -23,6 +23,8 @@ import multiprocessing
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +43,7 @@ from benchmarks.engines import (
     Call,
     Feeds,
     import_engine,
+    module_of,
     open_engine,
     package_of,
 )
@@ -192,25 +195,33 @@ def compare_speed(arguments: argparse.Namespace, console: Console) -> list[dict[
 class Opening:
     """What it took one process to open a model and run it once."""
 
-    imports: float  # seconds to import the engine, where numpy is there already
+    imports: float  # seconds to import the engine, in a process that has numpy and nothing else
     seconds: float  # to open the model
     first: float  # to run it for the first time
     peak: int  # bytes of resident memory, at most
 
 
-def measure_opening(engine: str, work: Work, threads: int, cache: str) -> Opening:
+def measure_opening(engine: str, work: Work, threads: int, cache: str, imports: float) -> Opening:
     """Runs in a process of its own."""
     os.environ["SARDONYX_CACHE"] = cache
-    begin = time.perf_counter()
     import_engine(engine)
-    imported = time.perf_counter()
     gc.collect()  # of what was imported, 2 ms at a moment that no engine chooses
     ready = time.perf_counter()
     call = open_engine(engine, work.path, work.feeds, threads)
     opened = time.perf_counter()
     call()
     done = time.perf_counter()
-    return Opening(imported - begin, opened - ready, done - opened, peak_memory())
+    return Opening(imports, opened - ready, done - opened, peak_memory())
+
+
+def import_seconds(engine: str) -> float:
+    """Measured in a process that has imported nothing of this benchmark."""
+    code = (
+        "import time, numpy; begin = time.perf_counter(); "
+        f"import {module_of(engine)}; print(time.perf_counter() - begin)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
 
 
 def peak_memory() -> int:
@@ -223,7 +234,8 @@ def peak_memory() -> int:
 def in_a_process(engine: str, work: Work, threads: int, cache: str) -> Opening:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure_opening, engine, work, threads, cache).result()
+        imports = import_seconds(engine)
+        return pool.submit(measure_opening, engine, work, threads, cache, imports).result()
 
 
 def compare_start_up(arguments: argparse.Namespace, console: Console) -> list[dict[str, Any]]:

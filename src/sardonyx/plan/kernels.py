@@ -96,8 +96,23 @@ class Begin:
     offset: int
 
 
+class _Contraction:
+    """A kernel of the backend around an epilogue, which all its symbols and reasons are listed in."""
+
+    __slots__ = ()
+    epilogue: Kernel
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.epilogue.symbols
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self.epilogue.reasons
+
+
 @dataclass(frozen=True, slots=True)
-class ProductKernel:
+class ProductKernel(_Contraction):
     """Batched matrix products, by a kernel of the backend.
 
     Attributes:
@@ -130,14 +145,6 @@ class ProductKernel:
     origin: int = 0
     begin: Begin | None = None
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return self.epilogue.symbols
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return self.epilogue.reasons
-
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -153,7 +160,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionKernel:
+class ConvolutionKernel(_Contraction):
     """A convolution over channels-last activations, by a kernel of the backend.
 
     Attributes:
@@ -192,17 +199,9 @@ class ConvolutionKernel:
     def depthwise(self) -> bool:
         return self.groups > 1 and self.groups == self.channels
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return self.epilogue.symbols
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return self.epilogue.reasons
-
 
 @dataclass(frozen=True, slots=True)
-class AttentionKernel:
+class AttentionKernel(_Contraction):
     """softmax(scores(Q K)) V for every batch, a few rows at a time: the scores are never all there.
 
     The kernels are functions of a row, over the symbols BATCH, ROW, COLUMN and COUNT, and the array
@@ -239,14 +238,6 @@ class AttentionKernel:
     @property
     def parts(self) -> tuple[Kernel, ...]:
         return self.query, self.key, self.value, self.scores, self.epilogue
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        return self.epilogue.symbols
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return self.epilogue.reasons
 
 
 # The arguments of an epilogue.

@@ -61,9 +61,6 @@ SizedInput: TypeAlias = (
 )
 SizeRule: TypeAlias = "Callable[[Sequence[Array | SizedInput | None]], list[Sequence[Size]]]"
 
-MAX_REMEMBERED = 256  # layouts; a model that meets more shapes forgets the oldest
-MAX_NAMED = 4  # nodes of a fused kernel that an error names
-
 
 class NodeProgram(Protocol):
     """A node on the reference backend."""

@@ -198,9 +198,9 @@ def test_opening_imports_nothing_of_the_compiler(tmp_path: Path) -> None:
 def test_where_numpy_is_there_opening_imports_nothing_at_all(tmp_path: Path) -> None:
     path = save(tmp_path / "m.onnx", weights(0))
     answer(path)
-    late = OPEN.replace("before = set(sys.modules)\n", "").replace(
-        "artifact.SETTLED = 0", "artifact.SETTLED = 0\nbefore = set(sys.modules)"
-    )
+    early, late = "before = set(sys.modules)\nimport sardonyx as sx\n", "import sardonyx as sx\n"
+    assert early in OPEN
+    late = OPEN.replace(early, late + "before = set(sys.modules)\n")
     done = subprocess.run(
         [sys.executable, "-c", late, str(path)], capture_output=True, text=True, check=True
     )
