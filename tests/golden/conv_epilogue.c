@@ -8,20 +8,23 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     const float *in0 = c->p[0];
     float *out1 = c->p[1];
     for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 196));
-        const int64_t t1 = (int64_t)(((i0 % 196) / 14));
-        const int64_t t2 = (int64_t)(((i0 % 196) % 14));
-        SX_VECTORS
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 6272 * t0 + 448 * t1 + 32 * t2] = in0[196 * i1 + 6272 * t0 + 14 * t1 + t2];
+        const int64_t t0 = (int64_t)((i0 / 28));
+        const int64_t t1 = (int64_t)(((i0 % 28) / 2));
+        const int64_t t2 = (int64_t)(((i0 % 28) % 2));
+        for (int64_t i1 = 0; i1 < 14; i1++) {
+            SX_VECTOR
+            for (int64_t i2 = 0; i2 < 16; i2++) {
+                const int64_t t3 = (int64_t)(i2 + 16 * t2);
+                out1[32 * i1 + 6272 * t0 + 448 * t1 + t3] = in0[i1 + 6272 * t0 + 14 * t1 + 196 * t3];
+            }
         }
     }
 }
 
-int32_t k_22f740b417742f8cffca(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_80cf85b980b89538d324(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
-    run->parallel(run, 196 * n0, 128, part0, &(struct part0){run, p, n});
+    run->parallel(run, 28 * n0, 16, part0, &(struct part0){run, p, n});
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

@@ -8,18 +8,21 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     const float *in0 = c->p[0];
     float *out1 = c->p[1];
     for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 14));
-        const int64_t t1 = (int64_t)((i0 % 14));
-        SX_VECTORS
-        for (int64_t i1 = 0; i1 < 32; i1++) {
-            out1[i1 + 448 * t0 + 32 * t1] = in0[196 * i1 + 14 * t0 + t1];
+        const int64_t t0 = (int64_t)((i0 / 2));
+        const int64_t t1 = (int64_t)((i0 % 2));
+        for (int64_t i1 = 0; i1 < 14; i1++) {
+            SX_VECTOR
+            for (int64_t i2 = 0; i2 < 16; i2++) {
+                const int64_t t2 = (int64_t)(i2 + 16 * t1);
+                out1[32 * i1 + 448 * t0 + t2] = in0[i1 + 14 * t0 + 196 * t2];
+            }
         }
     }
 }
 
-int32_t k_1286dc783c61d1ebf480(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_05a41c895d20c9e6a730(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
-    run->parallel(run, 196, 128, part0, &(struct part0){run, p, n});
+    run->parallel(run, 28, 16, part0, &(struct part0){run, p, n});
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

@@ -159,6 +159,27 @@ def test_transpose(perm: tuple[int, ...], x: np.ndarray) -> None:
 
 def test_strided_and_misaligned_inputs() -> None:
     agree(Case("Transpose", [X[::2, :, ::-1]], {"perm": [2, 0, 1]}))
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int64, np.float16])
+@pytest.mark.parametrize(
+    ("shape", "perm"),
+    [
+        ((37, 53), (1, 0)),
+        ((64, 32), (1, 0)),
+        ((3, 17, 5, 19), (0, 2, 3, 1)),  # few, or many, of the last axis
+        ((2, 35, 21, 18), (0, 3, 1, 2)),
+        ((2, 3, 9, 40), (0, 2, 3, 1)),
+        ((5, 20, 33), (2, 1, 0)),
+        ((0, 37, 53), (0, 2, 1)),
+    ],
+)
+def test_transpose_in_blocks(
+    shape: tuple[int, ...], perm: tuple[int, ...], dtype: type[np.generic], symbolic: bool
+) -> None:
+    x = RNG.integers(0, 100, shape).astype(dtype)
+    agree(Case("Transpose", [x], {"perm": list(perm)}, symbolic=symbolic))
     agree(Case("Concat", [X.transpose(2, 1, 0), X.transpose(2, 1, 0)], {"axis": 1}))
 
 

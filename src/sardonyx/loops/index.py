@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sardonyx.sizes import Expr, Size, at_least, product, symbols
+from sardonyx.sizes import Expr, Size, at_least, product, substitute, symbol, symbols
 from sardonyx.sizes.expr import Atom, Monomial, from_terms, terms_of
 
 __all__ = [
     "Ranges",
+    "coefficient",
     "divide",
     "divides_by_data",
     "flatten",
@@ -56,6 +57,15 @@ def unflatten(position: Size, shape: Sequence[Size], ranges: Ranges) -> tuple[Si
         found.append(divide(rest, stride, ranges))
         rest = remainder(rest, stride, ranges)
     return tuple(found) + (0,) * (len(shape) - len(found))
+
+
+def coefficient(size: Size, name: str) -> tuple[Size, Size]:
+    """size as (factor, rest): factor * name + rest, where it is linear in the symbol."""
+    rest = substitute(size, {name: 0})
+    factor = substitute(size - rest, {name: 1}) if name in symbols(size) else 0
+    if size - rest != factor * symbol(name):
+        return symbol(name), size  # not linear: the caller sees the name again
+    return factor, rest
 
 
 def divide(a: Size, b: Size, ranges: Ranges) -> Size:

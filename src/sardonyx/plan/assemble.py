@@ -14,6 +14,7 @@ from sardonyx.plan.graph import Array, Graph, Work
 from sardonyx.plan.group import Group
 from sardonyx.plan.inplace import share_slots
 from sardonyx.plan.kernels import KernelSource
+from sardonyx.plan.nests import write_reordered
 from sardonyx.plan.origins import Constant, PlannedNode
 from sardonyx.plan.plan import (
     AnyStep,
@@ -40,7 +41,6 @@ from sardonyx.plan.write import (
     Table,
     Written,
     value_of,
-    write_reordered,
 )
 from sardonyx.sizes import symbols
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sardonyx.loops.index import unflatten
+from sardonyx.loops.index import coefficient, unflatten
 from sardonyx.loops.nodes import Cast, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
@@ -39,7 +39,7 @@ from sardonyx.plan.kernels import (
 from sardonyx.plan.origins import Packing
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
-from sardonyx.sizes import Size, ceil_div, product, substitute, symbol, symbols
+from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
 
 __all__ = ["INNER", "complete", "matrix_of", "merges_rows", "row_epilogue", "write_matrix_product"]
 
@@ -143,8 +143,8 @@ def matrix_of(
         if value in writer.graph.producer and not writer.is_stored(value):
             raise NeedsBytes(value)
         return None
-    by_row, rest = _coefficient(found.offset, row)
-    by_column, offset = _coefficient(rest, column)
+    by_row, rest = coefficient(found.offset, row)
+    by_column, offset = coefficient(rest, column)
     strides = symbols(by_row) | symbols(by_column)
     # What the loops around an element compute, as an index that is looked up, no kernel of the backend knows.
     inner = {name for name in strides | symbols(offset) if is_variable(name)} - {BATCH}
@@ -168,15 +168,6 @@ def _load(writer: Writer, element: Expr) -> Load | None:
         else:
             return None
     return element
-
-
-def _coefficient(size: Size, name: str) -> tuple[Size, Size]:
-    """size as (factor, rest): factor * name + rest, where it is linear in the symbol."""
-    rest = substitute(size, {name: 0})
-    factor = substitute(size - rest, {name: 1}) if name in symbols(size) else 0
-    if size - rest != factor * symbol(name):
-        return symbol(name), size  # not linear: the caller sees the name again
-    return factor, rest
 
 
 def merges_rows(a: Matrix, b: Matrix, contraction: Contraction, batch: Size) -> bool:

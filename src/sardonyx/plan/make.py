@@ -47,11 +47,12 @@ from sardonyx.plan.group import Group, Grouping, group_nodes
 from sardonyx.plan.integers import write_integer_convolution, write_integer_product
 from sardonyx.plan.layout import choose_orders
 from sardonyx.plan.narrow import find_narrow
+from sardonyx.plan.nests import write_group
 from sardonyx.plan.origins import PlannedNode
 from sardonyx.plan.plan import Order, Plan, Texts
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
-from sardonyx.plan.write import NeedsBytes, Writer, Written, value_of, write_group
+from sardonyx.plan.write import NeedsBytes, Writer, Written, value_of
 from sardonyx.sizes import Size, symbols
 
 __all__ = ["Planned", "make_plan"]

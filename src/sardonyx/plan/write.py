@@ -1,32 +1,24 @@
-"""Groups become kernels of the kernel language."""
+"""What every group's kernel is written with: buffers, elements of inputs, and where results go."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.loops.build import PARALLEL_GRAIN, Builder, cast
+from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.gelus import find_gelus
-from sardonyx.loops.index import divides_by_data, flatten, unflatten
-from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role, const
-from sardonyx.loops.walk import sizes_of, statements
+from sardonyx.loops.index import flatten, unflatten
+from sardonyx.loops.nodes import Dtype, Expr, Kernel, Role
 from sardonyx.ops.lowering import (
-    Convolution,
-    Counted,
     Element,
-    IntegerConvolution,
-    IntegerProduct,
-    Nest,
     Position,
-    Product,
     Relabel,
     Site,
-    TransposedConvolution,
 )
 from sardonyx.plan.graph import Array, Graph
 from sardonyx.plan.group import Group
@@ -34,7 +26,7 @@ from sardonyx.plan.kernels import KernelSource
 from sardonyx.plan.origins import Packing
 from sardonyx.plan.plan import Order
 from sardonyx.plan.pull import Pull, offset_of
-from sardonyx.sizes import Size, product
+from sardonyx.sizes import Size
 
 __all__ = [
     "Argument",
@@ -48,11 +40,7 @@ __all__ = [
     "Written",
     "as_table",
     "value_of",
-    "write_group",
-    "write_reordered",
 ]
-
-FEW_LAST = 4  # elements along the last axis of a copy that are written out: colours of pixels, which are vectors then
 
 
 class NeedsBytes(Exception):  # noqa: N818  it is an answer, not a fault
@@ -299,138 +287,3 @@ class Writer:
     def kernel(self) -> Kernel:
         """What was written, with Gelus as one operation."""
         return find_gelus(self.b.kernel())
-
-
-def write_group(
-    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: Mapping[ir.Value, Order]
-) -> Written:
-    """The kernel of a group."""
-    lowering = group.root.lowering
-    if isinstance(lowering, (Element, Relabel)):
-        return _write_elements(graph, group, stored, orders)
-    writer = Writer(graph, stored, orders)
-    if isinstance(lowering, Counted):
-        return _write_counted(writer, lowering, group)
-    if isinstance(lowering, Nest):
-        lowering.build(writer.site(group))
-    elif isinstance(
-        lowering, (Convolution, TransposedConvolution, IntegerProduct, IntegerConvolution)
-    ):
-        lowering.nest.build(writer.site(group))
-    else:
-        assert isinstance(lowering, Product)
-        _write_product(writer, lowering, group)
-    return writer.done()
-
-
-def _write_counted(writer: Writer, lowering: Counted, group: Group) -> Written:
-    """The kernel that counts, then the one that stores as many."""
-    graph, node = writer.graph, group.root.node
-    total = lowering.count(writer.site(group, "out"))
-    holder = Kept(node, -1, "i64", 1)
-    writer.b.store(writer.extra(holder, "i64", "out"), 0, total)
-    names = tuple(graph.decided_by(group.root))
-    second = Writer(graph, writer.stored, writer.orders)
-    lowering.build(second.site(group))
-    return replace(writer.done(), more=(second.done(),), counts=(holder, names))
-
-
-def _write_elements(
-    graph: Graph, group: Group, stored: frozenset[ir.Value], orders: Mapping[ir.Value, Order]
-) -> Written:
-    """One loop nest over the result, with as many dimensions merged as the index maps allow."""
-    value = group.result
-    shape = graph.shape(value)
-    writer = Writer(graph, stored, orders)
-    order = writer.order(value)
-    sizes = [shape[axis] for axis in order]
-    merged = len(sizes) - 1
-    best: Written | None = None
-    while True:
-        writer = Writer(graph, stored, orders)
-        inner = _element_loops(writer, value, order, sizes, max(merged, 0))
-        written = writer.done()
-        assert isinstance(written.kernel, Kernel)
-        if best is not None and inner is not None and _divides(written.kernel, inner):
-            return best
-        best = written
-        merged -= 1
-        if merged < 0:
-            return best
-
-
-def _element_loops(
-    writer: Writer, value: ir.Value, order: Order, sizes: Sequence[Size], merged: int
-) -> str | None:
-    """Loops over `sizes`, those from number `merged` on as one; the name of the innermost variable."""
-    b = writer.b
-    outer, inner = sizes[:merged], sizes[merged:]
-    extent = product(inner)
-    weight = 4
-
-    def body(position_in_order: Sequence[Size]) -> None:
-        position: list[Size] = [0] * len(order)
-        for axis, at in zip(order, position_in_order, strict=True):
-            position[axis] = at
-        where = tuple(position)
-        work = writer.graph.producer[value]
-        writer.put(value, where, writer.pull.compute(work, value, where))
-
-    flat_outer = product(outer)
-    name: str | None = None
-    if flat_outer == 1:
-        with b.loop(extent, "parallel", grain=PARALLEL_GRAIN // weight) as flat:
-            name = flat.lone_symbol if not isinstance(flat, int) else None
-            body((*([0] * len(outer)), *unflatten(flat, inner, b.ranges)))
-    else:
-        with b.parallel(outer, extent * weight) as where, b.loop(extent, "vector") as flat:
-            name = flat.lone_symbol if not isinstance(flat, int) else None
-            body((*where, *unflatten(flat, inner, b.ranges)))
-    return name
-
-
-def write_reordered(graph: Graph, wanted: Reordered, orders: Mapping[ir.Value, Order]) -> Written:
-    """A copy of a stored value with its axes in another order, or of another type."""
-    value, order = wanted.value, wanted.order
-    writer = Writer(graph, frozenset({value}), orders)
-    shape, b = graph.shape(value), writer.b
-    source, source_order = writer.source(value)
-    target = writer.extra(wanted, wanted.dtype, "out")
-
-    def move(at: Sequence[Size]) -> None:
-        position: list[Size] = [0] * len(order)
-        for axis, index in zip(order, at, strict=True):
-            position[axis] = index
-        element = b.load(source, offset_of(tuple(position), shape, source_order))
-        b.store(target, offset_of(tuple(position), shape, order), cast(element, wanted.dtype))
-
-    *outer, before, last = (shape[axis] for axis in order)
-    if outer and isinstance(last, int) and last <= FEW_LAST:
-        with b.parallel(outer, 4 * before * last) as at, b.loop(before, "vector") as middle:
-            for index in range(last):
-                move((*at, middle, index))
-    else:
-        with b.parallel((*outer, before), 4 * last) as at, b.loop(last, "vector") as inner:
-            move((*at, inner))
-    return writer.done()
-
-
-def _divides(kernel: Kernel, name: str) -> bool:
-    return any(
-        divides_by_data(size, name)
-        for statement in statements(kernel.body)
-        for size in sizes_of(statement)
-    )
-
-
-def _write_product(writer: Writer, lowering: Product, group: Group) -> None:
-    """The definition: one sum for every element of the result."""
-    b, site = writer.b, writer.site(group)
-    product_of = lowering.describe(site)
-    extents = (*product_of.batch, product_of.rows, product_of.columns)
-    with b.parallel(extents, product_of.inner) as (*batch, m, n):
-        at = tuple(batch)
-        total = b.local(const(0, product_of.dtype))
-        with b.loop(product_of.inner, "vector") as k:
-            b.set(total, total + product_of.a(at, m, k) * product_of.b(at, k, n))
-        site.store(product_of.out(at, m, n), product_of.finish(at, m, n, total))
