@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -130,7 +130,9 @@ def test_one_kernel_serves_all_sizes() -> None:
         close(run(native, feeds)[0], np.asarray(want), f"{batch}, {queries}, {keys}")
 
 
-@pytest.mark.parametrize(("batch", "queries", "keys"), [(0, 3, 4), (2, 0, 4), (2, 3, 0), (0, 0, 0)])
+@pytest.mark.parametrize(
+    ("batch", "queries", "keys"), [(0, 3, 4), (2, 0, 4), (2, 3, 0), (2, 1, 0), (0, 0, 0)]
+)
 def test_nothing_to_attend_to(batch: int, queries: int, keys: int) -> None:
     """Without keys every sum is empty: zeros, and not what 0 / 0 would be."""
     (got,) = run(compiled(PLAIN.load()), operands(batch, queries, keys))
@@ -187,6 +189,31 @@ def test_scores_that_have_no_softmax(graph: Graph, value: float) -> None:
     with np.errstate(invalid="ignore"):
         (want,) = run_reference(model, feeds)
     close(run(compiled(model), feeds)[0], np.asarray(want), "NaN and inf")
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("graph", [PLAIN, MASKED, MASKED_ROWS_ARE_NAN, WITH_EPILOGUE])
+def test_one_query(graph: Graph, known: bool) -> None:
+    """Nothing is packed for it; a mask may leave pieces of its keys out, or all of them."""
+    if known:
+        graph = replace(graph, inputs=graph.inputs.replace("S", "1"))
+    model = graph.load()
+    native = compiled(model)
+    assert len(native.plan.steps) == attentions(native.plan) == 1
+    for keys in (1, 3, 4, 191, 192, 197, 700):
+        masks = [np.zeros((1, keys), np.float32) for _ in range(4)]
+        masks[0][:, 1:] = -np.inf
+        masks[1][:, : keys - 1] = -np.inf
+        masks[2][:] = -np.inf
+        masks[3][:, keys // 2] = np.nan
+        for mask in masks:
+            feeds = operands(1, 1, keys)
+            feeds["k"] *= np.linspace(1, 30, keys, dtype=np.float32)[:, None]  # tops that rise
+            if graph.inputs.endswith(" m"):
+                feeds["m"] = mask[None, None] if "[B, 1" in graph.inputs.split("v, ")[1] else mask
+            feeds |= {"r": floats(1, 2, 1, 9)} if " r" in graph.inputs else {}
+            (got,), (want,) = run(native, feeds), run_reference(model, feeds)
+            close(got, np.asarray(want), f"{keys} keys")
 
 
 def test_doubles() -> None:

@@ -56,6 +56,7 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         assert panel is not None
         wide = ceil_div(width, panel) * panel
         elements = ceil_div(into.columns, panel) * (panel * size), into.columns * wide
+        elements = (1, 1) if into.rows == 1 else elements  # nothing is packed for a single query
     keys, values = (writer.scratch(packed, batch * each) for each in elements)
     writer.b.reset()
     writer.b.ranges.update({BATCH: batch, ROW: into.rows, COLUMN: width})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from sardonyx.backends.c.contractions import extent, namer
-from sardonyx.backends.c.kernels.attention import AttentionSpec, attention
+from sardonyx.backends.c.kernels.attention import attention
 from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.half_attention import half_attention
 from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.weighing import AttentionSpec
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.plan.kernels import AttentionKernel
 

@@ -10,18 +10,18 @@
                 sums = sums * exp(top - top') + weights · values, by the micro-kernel
         sums / total to the epilogue, row by row
 
-Up to a block of keys, that is the plain softmax. Blocks follow each other in order, whatever the thread:
+A single query goes another way (`lone_query`). Up to a block of keys, that is the plain softmax. Blocks follow each other in order, whatever the thread:
 the same bits for any number of threads.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
-from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
+from sardonyx.backends.c.kernels.lone_query import lone_query
+from sardonyx.backends.c.kernels.nest import SUPPORT, row_counts
 from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.weighing import AttentionSpec, finish_function, weigh_function
 
 _PANEL = 4096  # elements of a panel of values in a block: a fraction of the first-level cache
 _SUMS = 8192  # elements of the result that wait on the stack for the next block of keys
@@ -29,25 +29,7 @@ _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
 _PACKED = 16384  # elements worth a task of packing
 
-__all__ = ["AttentionSpec", "attention", "finish_function", "weigh_function"]
-
-
-@dataclass(frozen=True)
-class AttentionSpec:
-    """Sizes are numbers or C text over the kernel's size symbols `n[0]`, `n[1]`, …
-
-    Attributes:
-        size, width: of a query, and of a row of the values.
-        guarded: rows of weights that are NaN count as rows of zeros.
-    """
-
-    batch: Extent
-    rows: Extent
-    keys: Extent
-    size: int
-    width: int
-    dtype: str
-    guarded: bool
+__all__ = ["attention"]
 
 
 def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
@@ -63,6 +45,17 @@ def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
     sums = TileFamily(f"{name}_sums", isa, tile, spec.dtype, run=PIECE)
     counts = row_counts(spec.rows, tile.rows)
     column = f"values + (j - j % {tile.columns}) * keys + j % {tile.columns}"
+    if spec.rows == 1:
+        return _only_one(name, spec)
+    alone, lone = "", ""
+    if not isinstance(spec.rows, int):
+        alone = lone_query(name, spec)
+        lone = f"""\
+    if (height == 1) {{
+        run->parallel(run, batch, 1, {name}_alone, &job);
+        return;
+    }}
+"""
     return f"""\
 {SUPPORT}
 {tile_functions(products, counts)}
@@ -78,7 +71,7 @@ struct {name}_job {{
 {weigh_function(name, spec)}
 {finish_function(name, spec, _rounded(spec.width, tile.columns), value, column, tile.columns)}
 {_tasks(name, spec, products, sums, counts)}
-static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
+{alone}static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
     struct {name}_job job = {{env, keys_packed, values_packed, n, 1}};
     const int64_t batch = {spec.batch}, height = {spec.rows}, keys = {spec.keys};
     const int64_t tiles = sx_pieces(height, {tile.rows}), groups = sx_pieces(keys, {tile.columns});
@@ -86,12 +79,30 @@ static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {va
     const int64_t wanted = work < {_TASK * _TASKS}.0 ? (int64_t)(work / {_TASK}.0) : {_TASKS};
     if (batch <= 0 || height <= 0)
         return;
-    if (keys > 0)
+{lone}    if (keys > 0)
         run->parallel(run, batch * groups, {_pack_grain(spec, tile.columns)}, {name}_pack, &job);
     job.row_blocks = sx_pieces(tiles, {_tiles(spec, tile.rows, tile.columns)});
     if (job.row_blocks * batch < wanted)
         job.row_blocks = sx_least(tiles, sx_pieces(wanted, batch));
     run->parallel(run, batch * job.row_blocks, 1, {name}_tasks, &job);
+}}
+"""
+
+
+def _only_one(name: str, spec: AttentionSpec) -> str:
+    value = C_TYPE[spec.dtype]
+    return f"""\
+{SUPPORT}
+struct {name}_job {{
+    const struct env *env;
+    const int64_t *n;
+}};
+
+{weigh_function(name, spec)}
+{lone_query(name, spec)}
+static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
+    (void)keys_packed, (void)values_packed;
+    run->parallel(run, {spec.batch}, 1, {name}_alone, &(struct {name}_job){{env, n}});
 }}
 """
 
@@ -147,66 +158,6 @@ static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
                     to + (panel * keys + j) * {columns}, row + panel * {columns}, {columns} * sizeof *to);
         }}
     }}
-}}
-"""
-
-
-def weigh_function(name: str, spec: AttentionSpec) -> str:
-    """`<name>_weigh`: scores become weights; the factor that earlier sums have to take is returned."""
-    value, kind = C_TYPE[spec.dtype], spec.dtype
-    exp = "sx_exp_weight_f32" if kind == "f32" else f"sx_exp_{kind}"
-    return f"""\
-static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {value} *total) {{
-    {value} highest = *top, sum = 0;
-    SX_INTERLEAVED
-    for (int64_t i = 0; i < count; i++)
-        highest = sx_max_{kind}(highest, row[i]);
-    /* Where nothing was seen yet but -inf, the weights are 0 and not NaN: other blocks may follow. */
-    const {value} shift = highest == -({value})__builtin_inf() ? 0 : highest;
-    const {value} kept = {exp}(*top - shift);
-    {{ SX_REASSOCIATE
-    SX_INTERLEAVED
-    for (int64_t i = 0; i < count; i++) {{
-        row[i] = {exp}(row[i] - shift);
-        sum += row[i];
-    }}
-    }}
-    *top = highest;
-    *total = *total * kept + sum;
-    return kept;
-}}
-"""
-
-
-def finish_function(
-    name: str, spec: AttentionSpec, pitch: int, stored: str, column: str, step: int
-) -> str:
-    """`<name>_finish`: the sums of a row, divided by the total; 1 / 0 makes the NaN of a row that is -inf throughout.
-
-    Args:
-        stored, column, step: the C type of packed values, where those of column `j` begin, and how far they are apart.
-    """
-    value = C_TYPE[spec.dtype]
-    factor = "keys > 0 ? 1 / total : 1"
-    zeros = ""
-    if spec.guarded:
-        factor = "total > 0 ? 1 / total : 1"
-        zeros = f"""\
-    if (total != total)  /* all weights are 0, which infinite values tell from no weights */
-        for (int64_t j = 0; j < {spec.width}; j++) {{
-            const {stored} *column = {column};
-            sums[j] = 0;
-            for (int64_t k = 0; k < keys; k++)
-                sums[j] += 0 * ({value})column[k * {step}];
-        }}
-"""
-    return f"""\
-static inline void {name}_finish({value} *sums, {value} total, const {stored} *values, int64_t keys) {{
-    const {value} factor = {factor};
-    (void)values, (void)keys;
-{zeros}    SX_VECTORS
-    for (int64_t j = 0; j < {pitch}; j++)
-        sums[j] *= factor;
 }}
 """
 

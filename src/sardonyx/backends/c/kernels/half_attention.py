@@ -15,10 +15,10 @@ keys. Products that are not finite are computed again in float32, from what was 
 
 from __future__ import annotations
 
-from sardonyx.backends.c.kernels.attention import AttentionSpec, finish_function, weigh_function
 from sardonyx.backends.c.kernels.half_tile import ROWS, Sums, half_call, half_tile_functions
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, indented, row_counts
+from sardonyx.backends.c.kernels.weighing import AttentionSpec, finish_function, weigh_function
 
 __all__ = ["half_attention"]
 

@@ -1,0 +1,105 @@
+"""Attention of a single query, as when a model decodes: each key and each value is read once, where it lies, and none is packed.
+
+task = (batch)                              run->parallel over all of them
+    for every piece of the keys
+        scores = query · keys, four at a time; what the model does to them
+        top' = max(top, scores), weights = exp(scores - top')
+        sums = sums * exp(top - top') + weights · values, four at a time
+    sums / total to the epilogue
+"""
+
+from __future__ import annotations
+
+from sardonyx.backends.c.kernels.elements import C_TYPE
+from sardonyx.backends.c.kernels.tile import PIECE
+from sardonyx.backends.c.kernels.weighing import AttentionSpec
+
+__all__ = ["lone_query"]
+
+
+def lone_query(name: str, spec: AttentionSpec) -> str:
+    """C text of `<name>_alone`, behind `<name>_job`, `<name>_weigh` and the functions of rows."""
+    value, size, width = C_TYPE[spec.dtype], spec.size, spec.width
+    return f"""\
+/* The products of the query and four keys. */
+static inline void {name}_dots(const {value} *query, {value} (*keys)[{size}], {value} *scores) {{
+    {value} a = 0, b = 0, c = 0, d = 0;
+    {{ SX_REASSOCIATE
+    SX_VECTOR
+    for (int64_t i = 0; i < {size}; i++) {{
+        a += query[i] * keys[0][i];
+        b += query[i] * keys[1][i];
+        c += query[i] * keys[2][i];
+        d += query[i] * keys[3][i];
+    }}
+    }}
+    scores[0] = a, scores[1] = b, scores[2] = c, scores[3] = d;
+}}
+
+static void {name}_alone(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_job *job = arg;
+    const struct env *env = job->env;
+    const int64_t *n = job->n;
+    const int64_t keys = {spec.keys};
+    {value} query[{size}], four[4][{size}] = {{{{0}}}}, scores[{PIECE}];
+    {value} values[4][{width}], piece[{width}], sums[{width}];
+    (void)n;
+    for (int64_t b = begin; b < end; b++) {{
+        {value} top = -({value})__builtin_inf(), total = 0;
+        read_query(env, b, 0, 0, {size}, query);
+        __builtin_memset(sums, 0, sizeof sums);
+        for (int64_t k0 = 0; k0 == 0 || k0 < keys; k0 += {PIECE}) {{
+            const int64_t kc = sx_least(keys - k0, {PIECE});
+            for (int64_t j = 0; j < kc; j += 4) {{
+                for (int64_t r = 0; r < sx_least(kc - j, 4); r++)
+                    read_key(env, b, k0 + j + r, 0, {size}, four[r]);
+                {name}_dots(query, four, scores + j);
+            }}
+            make_scores(env, b, 0, k0, kc, scores);
+            const {value} kept = {name}_weigh(scores, kc, &top, &total);
+            int64_t j = 0;
+            __builtin_memset(piece, 0, sizeof piece);
+            for (; j + 4 <= kc; j += 4) {{
+                for (int64_t r = 0; r < 4; r++)
+                    read_value(env, b, k0 + j + r, 0, {width}, values[r]);
+                SX_VECTOR
+                for (int64_t i = 0; i < {width}; i++)
+                    piece[i] += scores[j] * values[0][i] + scores[j + 1] * values[1][i]
+                        + scores[j + 2] * values[2][i] + scores[j + 3] * values[3][i];
+            }}
+            for (; j < kc; j++) {{
+                read_value(env, b, k0 + j, 0, {width}, values[0]);
+                SX_VECTOR
+                for (int64_t i = 0; i < {width}; i++)
+                    piece[i] += scores[j] * values[0][i];
+            }}
+            SX_VECTOR
+            for (int64_t i = 0; i < {width}; i++)
+                sums[i] = (k0 > 0 && kept != 1 ? sums[i] * kept : sums[i]) + piece[i];
+        }}
+{_divided(spec)}
+        store_row(env, b, 0, 0, {width}, sums);
+    }}
+}}
+"""
+
+
+def _divided(spec: AttentionSpec) -> str:
+    """C statements: sums become means, as by `finish_function`, whose values are packed."""
+    width = spec.width
+    if not spec.guarded:
+        return f"""\
+        const {C_TYPE[spec.dtype]} factor = keys > 0 ? 1 / total : 1;
+        for (int64_t i = 0; i < {width}; i++)
+            sums[i] *= factor;"""
+    return f"""\
+        const {C_TYPE[spec.dtype]} factor = total > 0 ? 1 / total : 1;
+        if (total != total)  /* all weights are 0, which infinite values tell from no weights */
+            __builtin_memset(sums, 0, sizeof sums);
+        for (int64_t j = 0; total != total && j < keys; j++) {{
+            read_value(env, b, j, 0, {width}, values[0]);
+            for (int64_t i = 0; i < {width}; i++)
+                sums[i] += 0 * values[0][i];
+        }}
+        for (int64_t i = 0; i < {width}; i++)
+            sums[i] *= factor;"""
