@@ -21,10 +21,10 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_80cf85b980b89538d324(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_697dff8eb4b738562862(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
-    run->parallel(run, 28 * n0, 16, part0, &(struct part0){run, p, n});
+    run->parallel(run, 28 * n0, 4, part0, &(struct part0){run, p, n});
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

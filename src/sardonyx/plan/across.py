@@ -22,10 +22,15 @@ from sardonyx.loops.nodes import Load
 from sardonyx.plan.plan import BYTES
 from sardonyx.sizes import Size, ceil_div, min_of
 
-__all__ = ["LINE", "Across", "across"]
+__all__ = ["Across", "across"]
 
 LINE = 64  # bytes of a line of the cache
-BLOCK = 16  # lines of a block: more may share their places in the cache, where they are a power of two apart
+RUN = 256  # bytes that a block has along the lines: processors fetch the next line themselves
+LINES = 16  # of a block, side by side
+CLOSE, COLLIDING = (
+    4,
+    1 << 14,
+)  # lines of a block where all would have the same place in the cache: so many bytes, or times, apart
 FEW = 4  # elements of the innermost axis that are written out
 
 Places: TypeAlias = Callable[[], Iterable[tuple[tuple[Size, ...], Size]]]
@@ -33,10 +38,16 @@ Places: TypeAlias = Callable[[], Iterable[tuple[tuple[Size, ...], Size]]]
 
 @dataclass(frozen=True)
 class Across:
-    """An input is read along its lines by loop number `axis` of the outer ones; a line has `lanes` elements."""
+    """An input is read along its lines by loop number `axis` of the outer ones.
+
+    Attributes:
+        along: elements of a block along the lines.
+        lines: lines of a block, which the innermost loop goes over.
+    """
 
     axis: int
-    lanes: int
+    along: int
+    lines: int
 
     @contextmanager
     def loops(self, b: Builder, outer: Sequence[Size], extent: Size) -> Iterator[Places]:
@@ -46,15 +57,15 @@ class Across:
             with b.parallel(outer[:-1], work) as where, b.loop(outer[-1], "vector") as last:
                 yield lambda: (((*where, last), index) for index in range(extent))
             return
-        along = outer[self.axis]
-        blocks = [*outer, ceil_div(extent, BLOCK)]
-        blocks[self.axis] = ceil_div(along, self.lanes)
-        with b.parallel(blocks, 4 * self.lanes * BLOCK) as (*at, far):
-            first = self.lanes * at[self.axis]
-            with b.loop(_rest(along, first, self.lanes)) as near:
-                at[self.axis] = b.named(first + near, along)
-                with b.loop(_rest(extent, BLOCK * far, BLOCK), "vector") as inner:
-                    where, flat = tuple(at), b.named(BLOCK * far + inner, extent)
+        size = outer[self.axis]
+        blocks = [*outer, ceil_div(extent, self.lines)]
+        blocks[self.axis] = ceil_div(size, self.along)
+        with b.parallel(blocks, 4 * self.along * self.lines) as (*at, block):
+            first, line = self.along * at[self.axis], self.lines * block
+            with b.loop(_rest(size, first, self.along)) as near:
+                at[self.axis] = b.named(first + near, size)
+                with b.loop(_rest(extent, line, self.lines), "vector") as inner:
+                    where, flat = tuple(at), b.named(line + inner, extent)
                     yield lambda: [(where, flat)]
 
 
@@ -62,14 +73,16 @@ def across(loads: Iterable[Load], at: Sequence[Size], extents: Sequence[Size]) -
     """What the loads say, of which the last of the loops `at` is the innermost; None where that reads all along its lines."""
     names = [size.lone_symbol if not isinstance(size, int) else None for size in at]
     for load in loads:
-        lanes = LINE // BYTES[load.dtype]
+        each = BYTES[load.dtype]
         steps = [coefficient(load.offset, name)[0] if name else 0 for name in names]
-        if 1 not in steps[:-1] or (isinstance(steps[-1], int) and abs(steps[-1]) < lanes):
+        step = steps[-1]
+        if 1 not in steps[:-1] or (isinstance(step, int) and abs(step) * each < LINE):
             continue
         axis = steps.index(1)
-        along = extents[axis]
-        if not isinstance(along, int) or along >= lanes // 2:
-            return Across(axis, lanes)
+        size = extents[axis]
+        if not isinstance(size, int) or size * each >= LINE // 2:
+            collide = isinstance(step, int) and step * each % COLLIDING == 0
+            return Across(axis, RUN // each, CLOSE if collide else LINES)
     return None
 
 

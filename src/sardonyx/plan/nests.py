@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -23,15 +24,18 @@ from sardonyx.ops.lowering import (
     Relabel,
     TransposedConvolution,
 )
-from sardonyx.plan.across import LINE, Across, across
+from sardonyx.plan.across import Across, across
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
-from sardonyx.plan.plan import BYTES, Order
+from sardonyx.plan.plan import Order
 from sardonyx.plan.pull import offset_of
 from sardonyx.plan.write import Kept, Reordered, Writer, Written
 from sardonyx.sizes import Size, product
 
 __all__ = ["write_group", "write_reordered"]
+
+# What loops do, at a place of the outer ones and of the innermost.
+Body: TypeAlias = Callable[[Sequence[Size], Size], None]
 
 WEIGHT = 4  # of an element, where work is divided among threads
 
@@ -80,25 +84,27 @@ def _write_elements(
     best, merged = None, max(len(sizes) - 1, 0)
     while True:
         writer = Writer(graph, stored, orders)
-        inner = _element_loops(writer, value, order, sizes, merged)
+        name = _element_loops(writer, value, order, sizes, merged)
         written = writer.done()
         assert isinstance(written.kernel, Kernel)
-        if best is not None and inner is not None and _divides(written.kernel, inner):
+        if best is not None and name is not None and _divides(written.kernel, name):
             merged += 1
             break
         best = written
         if merged == 0:
             return best
         merged -= 1
-    across = _read_across(Writer(graph, stored, orders), value, order, sizes, merged)
-    if across is None:
+    outer, inner = sizes[:merged], sizes[merged:]
+
+    def body(writer: Writer) -> Body:
+        return lambda where, flat: _put(
+            writer, value, order, (*where, *unflatten(flat, inner, writer.b.ranges))
+        )
+
+    found = _read_across(Writer(graph, stored, orders), body, outer, product(inner))
+    if found is None:
         return best
-    writer = Writer(graph, stored, orders)
-    with across.loops(writer.b, sizes[:merged], product(sizes[merged:])) as places:
-        for outer, flat in places():
-            inside = unflatten(flat, sizes[merged:], writer.b.ranges)
-            _put(writer, value, order, (*outer, *inside))
-    return writer.done()
+    return _write_across(Writer(graph, stored, orders), body, outer, product(inner), found)
 
 
 def _element_loops(
@@ -136,44 +142,59 @@ def _position(order: Order, at: Sequence[Size]) -> Position:
 
 
 def _read_across(
-    writer: Writer, value: ir.Value, order: Order, sizes: Sequence[Size], merged: int
+    writer: Writer, body: Callable[[Writer], Body], outer: Sequence[Size], extent: Size
 ) -> Across | None:
     """Whether an input is read across its lines by the innermost loop, and along them by another."""
-    b = writer.b
-    with b.loops(sizes[:merged]) as outer, b.loop(product(sizes[merged:])) as flat:
-        _put(writer, value, order, (*outer, *unflatten(flat, sizes[merged:], b.ranges)))
+    put = body(writer)
+    with writer.b.loops(outer) as where, writer.b.loop(extent) as flat:
+        put(where, flat)
     loads = (
         one
         for statement in statements(writer.b.kernel().body)
         for one in expressions(statement)
         if isinstance(one, Load)
     )
-    return across(loads, (*outer, flat), (*sizes[:merged], product(sizes[merged:])))
+    return across(loads, (*where, flat), (*outer, extent))
+
+
+def _write_across(
+    writer: Writer,
+    body: Callable[[Writer], Body],
+    outer: Sequence[Size],
+    extent: Size,
+    found: Across,
+) -> Written:
+    put = body(writer)
+    with found.loops(writer.b, outer, extent) as places:
+        for where, flat in places():
+            put(where, flat)
+    return writer.done()
 
 
 def write_reordered(graph: Graph, wanted: Reordered, orders: Mapping[ir.Value, Order]) -> Written:
     """A copy of a stored value with its axes in another order, or of another type."""
     value, order = wanted.value, wanted.order
-    writer = Writer(graph, frozenset({value}), orders)
-    shape, b = graph.shape(value), writer.b
-    source, source_order = writer.source(value)
-    target = writer.extra(wanted, wanted.dtype, "out")
+    shape, stored = graph.shape(value), frozenset({value})
 
-    def move(at: Sequence[Size]) -> None:
-        position = _position(order, at)
-        element = b.load(source, offset_of(position, shape, source_order))
-        b.store(target, offset_of(position, shape, order), cast(element, wanted.dtype))
+    def body(writer: Writer) -> Body:
+        source, source_order = writer.source(value)
+        target = writer.extra(wanted, wanted.dtype, "out")
 
-    *outer, last = (shape[axis] for axis in order)
-    along = order.index(source_order[-1])
-    if along < len(outer):
-        across = Across(along, LINE // BYTES[wanted.dtype])
-        with across.loops(b, outer, last) as places:
-            for at, inner in places():
-                move((*at, inner))
-    else:
-        with b.parallel(outer, 4 * last) as where, b.loop(last, "vector") as inner:
-            move((*where, inner))
+        def move(where: Sequence[Size], last: Size) -> None:
+            position = _position(order, (*where, last))
+            element = writer.b.load(source, offset_of(position, shape, source_order))
+            writer.b.store(target, offset_of(position, shape, order), cast(element, wanted.dtype))
+
+        return move
+
+    *outer, extent = (shape[axis] for axis in order)
+    found = _read_across(Writer(graph, stored, orders), body, outer, extent)
+    writer = Writer(graph, stored, orders)
+    if found is not None:
+        return _write_across(writer, body, outer, extent, found)
+    move = body(writer)
+    with writer.b.parallel(outer, WEIGHT * extent) as where, writer.b.loop(extent, "vector") as at:
+        move(where, at)
     return writer.done()
 
 
