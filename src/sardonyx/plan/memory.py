@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 __all__ = ["ALIGNMENT", "Layout", "Span", "most_alive", "place_slots"]
@@ -62,7 +63,8 @@ def _place(spans: Sequence[Span], order: Sequence[int]) -> Layout:
             if begin <= last and first <= until:
                 if offset - at >= size:
                     break
-                at = max(at, end)
+                if end > at:
+                    at = end
         offsets[number] = at
         insort(placed, (at, at + size, first, last))
         total = max(total, at + size)
@@ -75,8 +77,8 @@ def _aligned(size: int) -> int:
 
 def most_alive(spans: Sequence[Span]) -> int:
     """The most bytes that are alive at any one step: no arena can be smaller."""
-    steps = range(max((last for _, _, last in spans), default=-1) + 1)
-    return max(
-        (sum(size for size, first, last in spans if first <= step <= last) for step in steps),
-        default=0,
-    )
+    change = [0] * (max((last for _, _, last in spans), default=-1) + 2)
+    for size, first, last in spans:
+        change[first] += size
+        change[last + 1] -= size
+    return max(accumulate(change))
