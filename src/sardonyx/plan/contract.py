@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sardonyx.loops.index import coefficient, unflatten
-from sardonyx.loops.nodes import Cast, Expr, Kernel, Load, Var
+from sardonyx.loops.nodes import Cast, Dtype, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
 from sardonyx.plan.amx import AMX_PANEL, AMX_PARTS
@@ -68,7 +68,11 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         return None
     choice = _choice(writer, target, a, b, contraction, 1 if merged else batch, rows)
     panel = _panel(target, choice.variant, contraction)
-    packed, operand = _packed(writer, b, contraction, batch, panel, choice.variant)
+    few = isinstance(rows, int) and rows <= target.few_rows
+    fixed = isinstance(rows, int) and _is_packed(writer, b, contraction)
+    widened = target.widens_halves and b.dtype == "f16" and fixed and not few
+    held = contraction.dtype if widened else None
+    packed, operand = _packed(writer, b, contraction, batch, panel, choice.variant, held)
     writer.b.reset()
     epilogue = row_epilogue(writer, group, contraction, merged)
     kernel = ProductKernel(
@@ -83,6 +87,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         choice,
         contraction.dtype,
         epilogue,
+        widened=widened,
     )
     sizes: list[Size] = [kernel.batch, rows, kernel.columns, kernel.inner]
     for matrix in (a, operand):
@@ -187,21 +192,27 @@ def _is_packed(writer: Writer, b: Matrix, contraction: Contraction) -> bool:
 
 
 def _packed(
-    writer: Writer, b: Matrix, contraction: Contraction, batch: Size, panel: int, variant: str
+    writer: Writer,
+    b: Matrix,
+    contraction: Contraction,
+    batch: Size,
+    panel: int,
+    variant: str,
+    widened: Dtype | None,
 ) -> tuple[int, Matrix | None]:
     """The buffer of the packed operand: a constant made now, or scratch and what to fill it from."""
     value = writer.value_of(b.buffer)
     numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns)
     if _is_packed(writer, b, contraction):
         plain = tuple(n for n in numbers if isinstance(n, int))
-        packing = Packing("panels", (*plain, panel))
+        packing = Packing("panels", (*plain, panel), widened)
         if variant in AMX_PARTS:
             packing = Packing("tiles", (*plain, AMX_PARTS[variant]))
         elif variant in HALF_WEIGHTS:
             packing = Packing("panels-bf16", (*plain, panel))
         elif variant in HALF_ARITHMETIC:
             packing = Packing("panels-f16", (*plain, panel))
-        buffer = writer.extra(PackedConstant(value, packing), b.dtype, "in")
+        buffer = writer.extra(PackedConstant(value, packing), widened or b.dtype, "in")
         return writer.b.number_of(buffer), None
     copies = batch if BATCH in symbols(b.offset) else 1
     size = copies * ceil_div(contraction.columns, panel) * panel * contraction.inner

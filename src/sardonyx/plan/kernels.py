@@ -127,6 +127,7 @@ class ProductKernel(_Contraction):
         begin: the same where the kernel finds it as it packs bytes.
         coded: what the packed operand is where it is not a matrix of `dtype`.
         origin: the byte of A that counts as 0 where bytes are split.
+        widened: the constant that was packed has the type that is summed, and not that of A.
     """
 
     batch: Size
@@ -144,6 +145,7 @@ class ProductKernel(_Contraction):
     coded: CodedWeights | None = None
     origin: int = 0
     begin: Begin | None = None
+    widened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class Target:
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
         splits_bytes: whether sums of products of bytes may saturate, so that it may pay to take the larger ones in turns.
         few_columns: the cut for products and convolutions that would leave much of the usual panels empty; "" for none.
+        widens_halves: whether weights of float16 had better be widened beforehand, where they are read once for every few rows.
         column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
 
@@ -66,6 +67,7 @@ class Target:
     splits_bytes: bool = False
     few_columns: str = ""
     column_dots: bool = False
+    widens_halves: bool = False
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

@@ -111,7 +111,8 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         return _integer_product(kernel, isa)
     if kernel.coded is not None:
         return _coded_product(kernel, kernel.coded, isa)
-    weights = "bf16" if kernel.choice.variant in HALF_WEIGHTS else kernel.a.dtype
+    weights = kernel.dtype if kernel.widened else kernel.a.dtype
+    weights = "bf16" if kernel.choice.variant in HALF_WEIGHTS else weights
     spec = GemmSpec(
         m=extent(kernel.rows, name_of),
         n=extent(kernel.columns, name_of),

@@ -82,6 +82,7 @@ def target_of(isa: Isa) -> Target:
         splits_bytes=isa.byte_pairs,
         few_columns=_FEW_COLUMNS.get(isa.name, ""),
         column_dots=isa.by_lane,
+        widens_halves=isa.by_lane,
         half_arithmetic=isa.half_arithmetic,
     )
 

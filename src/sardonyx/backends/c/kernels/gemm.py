@@ -210,6 +210,16 @@ for (int64_t r = 0; r < taken; r++)
 """
         return "", fill
     buffer = f"{C_TYPE[family.dtype]} copied[{family.tile.rows}][{blocks.depth}];\n"
+    if a.by_column == 1:
+        fill = f"""\
+for (int64_t r = 0; r < taken; r++) {{
+    const {C_TYPE[a.dtype]} *from = {start} + r * ({a.by_row});
+    rows[0][r] = copied[r];
+    for (int64_t k = 0; k < kc; k++)
+        copied[r][k] = {family.name}_from_get(from + k);
+}}
+"""
+        return buffer, fill
     fill = f"""\
 const {C_TYPE[a.dtype]} *from = {start};
 for (int64_t r = 0; r < taken; r++)
