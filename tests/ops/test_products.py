@@ -79,3 +79,51 @@ def test_an_operand_whose_elements_are_looked_up() -> None:
     feeds = {"x": x, "start": start[:, None, None], "w": w}
     (y,) = sx.Session(model, fallback="refuse").run(None, feeds)
     np.testing.assert_allclose(y, x[start[:, None] + np.arange(4)] @ w, rtol=1e-5, atol=1e-6)
+
+
+THIN = "ab,bc->ac", "ab,cb->ac", "zab,zbc->zac", "zab,zcb->zac", "ab,zbc->zac"
+
+
+@pytest.mark.parametrize("equation", THIN)
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("inner", "columns"), [(5, 1000), (193, 300), (1000, 513), (4097, 1), (0, 4096), (700, 0)]
+)
+def test_few_rows_with_a_matrix_that_is_fed(
+    equation: str, rows: int, inner: int, columns: int
+) -> None:
+    """It is read where it lies, with whatever stands behind the product in the same kernel."""
+    sizes = {"a": str(rows), "b": "K", "c": "N", "z": "3"}
+    first, second = equation.partition("->")[0].split(",")
+    shapes = [",".join(sizes[letter] for letter in term) for term in (first, second)]
+    model = sx.load(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["": 18]> '
+            f"g (float[{shapes[0]}] x, float[{shapes[1]}] y) => (float[] out) "
+            f'{{ p = Einsum<equation = "{equation}">(x, y) out = Tanh(p) }}'
+        )
+    )
+    real = {"a": rows, "b": inner, "c": columns, "z": 3}
+    x, y = (normal(*(real[letter] for letter in term)) for term in (first, second))
+    x *= np.float32(max(inner, 1) ** -0.5)
+    for fed in (y, np.asfortranarray(y), np.repeat(y, 2, axis=-1)[..., ::2]):
+        (got,) = sx.Session(model).run(None, {"x": x, "y": fed})
+        want = np.tanh(np.einsum(equation, x.astype(np.float64), y.astype(np.float64)))
+        np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6)
+
+
+def test_few_rows_whose_factors_do_not_fit_stop_the_run() -> None:
+    model = sx.load(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["": 18]> '
+            "g (float[1, K] x, float[L, N] y) => (float[] out) { out = MatMul(x, y) }"
+        )
+    )
+    with pytest.raises(RunError, match="inner"):
+        sx.Session(model).run(None, {"x": normal(1, 200), "y": normal(199, 300)})
+
+
+def test_few_rows_give_the_same_bits_for_any_number_of_threads() -> None:
+    case = Case("MatMul", [normal(2, 3, 901), normal(2, 901, 1203)])
+    one, two = (sx.Session(case.model(), threads=n).run(None, case.feeds()) for n in (1, 2))
+    np.testing.assert_array_equal(one[0], two[0])

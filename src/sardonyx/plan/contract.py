@@ -38,6 +38,7 @@ from sardonyx.plan.kernels import (
 )
 from sardonyx.plan.origins import Packing
 from sardonyx.plan.target import Target
+from sardonyx.plan.thin import is_thin, write_thin_product
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
 
@@ -66,6 +67,9 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     rows = batch * contraction.rows if merged else contraction.rows
     if target.panel(contraction.dtype, few=False) is None:
         return None
+    thin = is_thin(rows, contraction.inner, contraction.columns, b)
+    if thin and not _is_packed(writer, b, contraction):
+        return write_thin_product(Writer(writer.graph, writer.stored, writer.orders), group, b)
     choice = _choice(writer, target, a, b, contraction, 1 if merged else batch, rows)
     panel = _panel(target, choice.variant, contraction)
     few = isinstance(rows, int) and rows <= target.few_rows
