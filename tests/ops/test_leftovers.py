@@ -47,6 +47,17 @@ def test_short_transforms(one_sided: int, parts: int) -> None:
     agree(Case("STFT", [signal, step, None, np.array(8)], attributes, constants=fixed))
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 12, 30, 31, 49, 64, 400])
+@pytest.mark.parametrize("frames", [1, 3, 4, 9])
+def test_lengths_of_any_factors(length: int, frames: int) -> None:
+    signal = normal(2, length + 7 * (frames - 1) + 3, 1)
+    case = Case("STFT", [signal, np.array(7), normal(length)], {}, constants=frozenset({1}))
+    agree(case, interpreted=length < 50)
+    model = case.model()
+    one, two = (sx.Session(model, threads=n).run(None, case.feeds()) for n in (1, 2))
+    np.testing.assert_array_equal(one[0], two[0])
+
+
 def test_frames_that_do_not_fit_are_an_error() -> None:
     case = Case("STFT", [normal(1, 20, 1), np.array(0), normal(4)])
     model = sx.load(case.model())
@@ -57,9 +68,10 @@ def test_frames_that_do_not_fit_are_an_error() -> None:
 
 
 def test_long_frames_are_left_to_a_fast_transform() -> None:
-    case = Case("STFT", [normal(1, 5000, 1), np.array(9), normal(MAX_LENGTH + 1)])
-    with pytest.raises(NotNative, match="longer"):
-        plan_of(sx.load(case.model()))
+    for length, reason in ((MAX_LENGTH + 1, "longer"), (8191, "prime")):
+        case = Case("STFT", [normal(1, 9000, 1), np.array(9), normal(length)])
+        with pytest.raises(NotNative, match=reason):
+            plan_of(sx.load(case.model()))
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (2, 0, 3, 3), (1, 1), (2, 0, 0)], ids=str)
