@@ -30,7 +30,7 @@ from benchmarks.peers import Ratio, Work, describe_machine, in_turns, open_peer,
 from sardonyx import Session
 
 CASES = Path(__file__).with_name("operator_cases.txt")
-OPSET = 23
+OPSETS = [helper.make_opsetid("", 23), helper.make_opsetid("ai.onnx.ml", 4)]
 SLOW = 1.2
 
 _ENTRY = re.compile(r"(\w+)(?:\[([\d,]*)\])? (\w+)(?:<(\d+))?(?:=\{(.*?)\})?(?:, |$)")
@@ -56,9 +56,7 @@ class Case:
         graph.initializer.extend(
             numpy_helper.from_array(array, name) for name, array in self.constants.items()
         )
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10
-        )
+        model = helper.make_model(graph, opset_imports=OPSETS, ir_version=10)
         first = model.graph.input[0].type.tensor_type.elem_type
         inferred = onnx.shape_inference.infer_shapes(model).graph.output
         for entry, found in zip(
