@@ -164,6 +164,29 @@ def test_boxes_and_scores_that_are_no_numbers() -> None:
     agree(case)
 
 
+def test_equal_scores_of_boxes_are_taken_in_order() -> None:
+    case = suppression(most=9, overlap=1.0, least=None)
+    case.inputs[1][0, 0] = [0.0, -0.0, 1e-45, -1e-45, 0.0, 5, -5, 5, -0.0, -1e-45, np.inf, 0.0]
+    case.inputs[1][1] = 0.5
+    agree(case)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("count", [16, 17, 333])
+@pytest.mark.parametrize("constants", [frozenset(), frozenset({2})], ids=["fed", "known"])
+def test_suppression_by_blocks(count: int, overlap: float, constants: frozenset[int]) -> None:
+    """More boxes are chosen than are compared at a time, or as many."""
+    case = suppression(count, 1 << 40, overlap, -1.0, constants=constants)
+    agree(case, interpreted=False)
+    agree(suppression(count, 33, overlap, 0.2, constants=constants), interpreted=False)
+
+
+def test_any_number_of_threads_suppresses_alike() -> None:
+    case = suppression(700, most=100, overlap=0.6, least=None)
+    one, two = (sx.Session(case.model(), threads=n).run(None, case.feeds())[0] for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
 @pytest.mark.parametrize("overlap", [-0.1, 1.5, np.nan])
 def test_an_overlap_outside_of_0_to_1_is_an_error(overlap: float) -> None:
     case = suppression(overlap=overlap)
