@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ops.harness import Case, agree, plan_of, run_compiled, run_interpreted, run_reference
+from tests.ops.harness import (
+    Case,
+    agree,
+    close,
+    plan_of,
+    run_compiled,
+    run_interpreted,
+    run_reference,
+)
 
 import sardonyx as sx
 from sardonyx.errors import RunError
@@ -179,6 +187,52 @@ def test_top_k_nan_is_the_largest(largest: int) -> None:
     x = np.float32([[1, np.nan, -np.inf, 3, np.nan, np.inf, -0.0, 0.0]])
     for k in (3, 8):
         agree(Case("TopK", [x, ints(k)], {"largest": largest}, 2, constants=frozenset({1})))
+
+
+WAYS = [(1, 1), (64, 1), (65, 1), (500, 47), (63, 63), (333, 48), (129, 129), (1000, 83), (77, 0)]
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "uint64"])
+def test_top_k_by_a_heap_and_sorted(dtype: str, largest: int) -> None:
+    for size, k in WAYS:
+        x = RNG.integers(-30, 30, (3, size)).astype(dtype)
+        x[1] = RNG.integers(-60000, 60000, size).astype(dtype)
+        attributes = {"largest": largest, "sorted": k % 2}
+        case = Case("TopK", [x, ints(k)], attributes, 2, constants=frozenset({1}))
+        agree(case, interpreted=size < 100)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_top_k_of_strange_numbers(dtype: str, largest: int) -> None:
+    tiny = np.finfo(dtype).smallest_subnormal
+    some = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, 1, -1], dtype)
+    x = RNG.choice(some, (4, 300))
+    x[1], x[2, 40:], x[3, :260] = np.nan, np.nan, 0.0
+    for k in (1, 7, 30, 60, 300):
+        case = Case("TopK", [x, ints(k)], {"largest": largest}, 2, constants=frozenset({1}))
+        agree(case, interpreted=False)
+
+
+def test_one_plan_of_top_k_serves_few_and_many() -> None:
+    case = Case("TopK", [X[0, 0], ints(2)], outputs=2, symbolic=True)
+    model = sx.load(case.model())
+    plan = plan_of(model)
+    for size, k in ((5, 0), (5, 5), (600, 47), (600, 50), (600, 49), (90, 90), (2000, 60)):
+        feeds = {"x0": RNG.integers(0, 50, size).astype(np.float32), "x1": ints(k)}
+        for mine, expected in zip(
+            run_compiled(model, plan, feeds), run_reference(model, feeds), strict=True
+        ):
+            close(mine, expected, f"{k} of {size}")
+
+
+@pytest.mark.parametrize("k", [5, 300])
+def test_any_number_of_threads_finds_the_same_top_k(k: int) -> None:
+    x = RNG.integers(0, 500, (40, 900)).astype(np.float32)
+    case = Case("TopK", [x, ints(k)], outputs=2, constants=frozenset({1}))
+    one, two = (sx.Session(case.model(), threads=n).run(None, case.feeds()) for n in (1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
 
 
 def test_top_k_of_old_versions() -> None:

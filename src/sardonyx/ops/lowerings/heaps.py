@@ -27,7 +27,7 @@ class Heap:
     def arrange(self, count: Expr) -> None:
         """Makes a heap of the first `count` entries."""
         b = self.entries.b
-        hole = b.local(b.let(count / 2))
+        hole = b.local(count / 2)
         with b.repeat(hole > 0):
             b.set(hole, hole - 1)
             self.sink(hole, self.entries.at(b.index(hole, self.room)), count)

@@ -35,7 +35,8 @@ def rank(b: Builder, value: Expr) -> Expr:
         return cast(value, "u64" if value.dtype in WIDE else "u32")
     signed, unsigned = _integers(value.dtype)
     number = _steps_from_zero(b, value) if value.dtype in INFINITY else cast(value, signed)
-    return apply("xor", cast(number, unsigned, "bits"), 1 << (63 if value.dtype in WIDE else 31))
+    middle = 1 << (63 if value.dtype in WIDE else 31)
+    return b.let(apply("xor", cast(number, unsigned, "bits"), middle))
 
 
 def _integers(dtype: Dtype) -> tuple[Dtype, Dtype]:
@@ -48,7 +49,7 @@ def _steps_from_zero(b: Builder, value: Expr) -> Expr:
     most = (1 << (63 if value.dtype in WIDE else 31)) - 1
     bits = b.let(cast(value, signed, "bits"))
     size = b.let(apply("and", bits, most))
-    number = where(bits < 0, apply("neg", size), size)
+    number = b.let(where(bits < 0, apply("neg", size), size))
     return where(size > INFINITY[value.dtype], const(most, signed), number)
 
 
