@@ -93,17 +93,32 @@ def test_unique(axis: int | None, ordered: int, symbolic: bool) -> None:
     agree(Case("Unique", [x], attributes, outputs=4, symbolic=symbolic))
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.uint32, np.int64])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float64, np.int8, np.uint8, np.uint32, np.int64, np.uint64, np.bool_]
+)
 def test_unique_elements_of_every_type(dtype: type) -> None:
-    for outputs in (1, 2, 4):
+    for outputs in (1, 2, 3, 4):
         agree(Case("Unique", [np.abs(holes(13)).astype(dtype)], outputs=outputs))
+        agree(Case("Unique", [np.abs(holes(13)).astype(dtype)], {"sorted": 0}, outputs=outputs))
+    agree(Case("Unique", [np.abs(holes(13)).astype(dtype)], {"axis": 0}, outputs=4))
+
+
+@pytest.mark.parametrize("ordered", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16, np.int64])
+def test_unique_of_numbers_that_differ_in_every_byte(dtype: type, ordered: int) -> None:
+    bits = RNG.integers(0, 256, 400 * np.dtype(dtype).itemsize, np.uint8)
+    x = bits.view(dtype)
+    x[x != x] = 7  # NaN that numpy warns of
+    x[200:] = RNG.permutation(x[:200])
+    agree(Case("Unique", [x], {"sorted": ordered}, outputs=4, symbolic=True), interpreted=False)
 
 
 def test_unique_among_nothing_and_among_what_is_no_number() -> None:
     agree(Case("Unique", [np.zeros(0, np.float32)], outputs=4))
     agree(Case("Unique", [np.zeros((3, 0), np.float32)], {"axis": 1}, outputs=4))
-    strange = np.array([np.nan, 1, np.inf, np.nan, -np.inf, 0.0, -0.0, 1], np.float32)
+    strange = np.array([np.nan, 1, np.inf, -np.nan, -np.inf, 0.0, -0.0, 1, 1e-45], np.float32)
     agree(Case("Unique", [strange], outputs=4))
+    agree(Case("Unique", [strange.astype(np.float64)], {"sorted": 0}, outputs=4))
 
 
 def test_unique_of_many_is_sorted() -> None:

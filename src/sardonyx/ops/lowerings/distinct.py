@@ -1,6 +1,7 @@
 """Unique: elements, or slices along an axis, that differ from each other.
 
-count   order = the numbers of all slices, sorted by what they hold (merging, so that equals stay in order)
+count   order = the numbers of all slices, sorted by what they hold (equals stay in order): elements by the bytes of
+                their ranks, slices of several elements by merging
         equal neighbours are one group: its first slice, its size, and the group of every slice
         unless sorted, groups are numbered anew, in the order of their first slices
 build   the first slice of every group, and what was kept about it
@@ -8,7 +9,9 @@ build   the first slice of every group, and what was kept about it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sardonyx.loops.build import Builder, minimum
 from sardonyx.loops.index import unflatten
@@ -16,9 +19,13 @@ from sardonyx.loops.nodes import Const, Expr, apply, const
 from sardonyx.loops.operations import FLOATS
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Counted, Position, Site
+from sardonyx.ops.lowerings.radix import Sorting
+from sardonyx.ops.lowerings.ranks import entries_of, entry, place_of, rank, rank_of
 from sardonyx.sizes import Size, product
 
 __all__ = ["UNIQUE"]
+
+FIRSTS, GROUPS, SIZES = 1, 2, 3  # outputs
 
 
 @dataclass(frozen=True)
@@ -72,45 +79,84 @@ def _slices(site: Site) -> _Slices:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Of each group its first slice and its size; of each slice its group."""
+    """Of each group its first slice and its size; of each slice its group. None for what nobody asks for."""
 
     first: str
-    sizes: str
-    group: str
+    sizes: str | None
+    group: str | None
 
 
 def _kept(site: Site, count: Size) -> _Kept:
-    return _Kept(*(site.kept("i64", count) for _ in range(3)))
+    outputs = len(site.outputs)
+    return _Kept(
+        site.kept("i64", count),
+        site.kept("i64", count) if outputs > SIZES else None,
+        site.kept("i64", count) if outputs > GROUPS or not _is_sorted(site) else None,
+    )
+
+
+def _is_sorted(site: Site) -> bool:
+    return bool(site.call.int_attr("sorted", 1))
+
+
+# From a turn in the sorted order to its slice, and whether that differs from the one before.
+_Turn: TypeAlias = Callable[[Size], tuple[Size, Expr]]
 
 
 def _count(site: Site) -> Expr:
     b, slices = site.b, _slices(site)
-    kept, size = _kept(site, slices.count), slices.count
-    order, other = (site.scratch("i64", size) for _ in range(2))
-    _sort(slices, order, other)
-    groups = b.local(const(0, "i64"))
+    size = slices.count
+    kept, groups = _kept(site, size), b.local(const(0, "i64"))
+    take = _merged(slices) if slices.around else _ranked(slices)
     with b.loop(size) as turn:
-        here = b.index(b.load(order, turn), size)
-        opens = b.local(Const(True, "bool"))
-        with b.when(b.size(turn) > 0):
-            before = b.index(b.load(order, b.index(b.size(turn) - 1, size)), size)
-            b.set(opens, slices.less(before, here))
-        with b.when(opens):
+        here, opens_a_group = take(turn)
+        with b.when(opens_a_group):
             number = b.index(groups, size)
             b.store(kept.first, number, b.size(here))
-            b.store(kept.sizes, number, const(0, "i64"))
+            if kept.sizes:
+                b.store(kept.sizes, number, b.size(turn))  # until all groups' beginnings are known
             b.set(groups, groups + 1)
-        number = b.index(groups - 1, size)
-        b.store(kept.sizes, number, b.load(kept.sizes, number) + 1)
-        b.store(kept.group, here, groups - 1)
-    if not site.call.int_attr("sorted", 1):
-        _renumber(b, kept, size, order, other)
+        if kept.group:
+            b.store(kept.group, here, groups - 1)
+    if kept.sizes:
+        _measure(b, kept.sizes, b.index(groups, size + 1), size)
+    if not _is_sorted(site):
+        _renumber(site, kept, size)
     return groups
 
 
-def _sort(slices: _Slices, order: str, other: str) -> None:
-    """Numbers of slices in order: runs of 1, 2, 4 … are merged, each pass from `order` by `other`."""
-    b, size = slices.site.b, slices.count
+def _measure(b: Builder, sizes: str, groups: Size, size: Size) -> None:
+    """The sizes of groups, in the place of their beginnings."""
+    with b.loop(groups) as number:
+        end = b.local(b.size(size))
+        with b.when(b.size(number + 1) < b.size(groups)):
+            b.set(end, b.load(sizes, number + 1))
+        b.store(sizes, number, end - b.load(sizes, number))
+
+
+def _ranked(slices: _Slices) -> _Turn:
+    """Elements, sorted by ranks."""
+    site, b, size = slices.site, slices.site.b, slices.count
+    entries = entries_of(site, site.dtype(0), 2 * size, size)
+    with b.loop(size, "vector") as i:
+        entries.put(i, entry(rank(b, b.let(slices.element(i, 0))), b.size(i)))
+    begin = Sorting(entries, size).run()
+    before = b.local(const(0, "u64"))
+
+    def take(turn: Size) -> tuple[Size, Expr]:
+        one = entries.at(b.index(begin + b.size(turn), 2 * size))
+        mine = b.let(rank_of(one))
+        differs = b.let(apply("ne", mine, before) | apply("eq", b.size(turn), 0))
+        b.set(before, mine)
+        return b.index(place_of(one), size), differs
+
+    return take
+
+
+def _merged(slices: _Slices) -> _Turn:
+    """Slices, sorted by comparing them: runs of 1, 2, 4 … are merged, each pass from `order` by `other`."""
+    site, b, size = slices.site, slices.site.b, slices.count
+    order, other = (site.scratch("i64", size) for _ in range(2))
     with b.loop(size, "vector") as i:
         b.store(order, i, b.size(i))
     width, end = b.local(const(1, "i64")), b.size(size)
@@ -124,6 +170,16 @@ def _sort(slices: _Slices, order: str, other: str) -> None:
         with b.loop(size, "vector") as i:
             b.store(order, i, b.load(other, i))
         b.set(width, width + width)
+
+    def take(turn: Size) -> tuple[Size, Expr]:
+        here = b.index(b.load(order, turn), size)
+        differs = b.local(Const(True, "bool"))
+        with b.when(b.size(turn) > 0):
+            before = b.index(b.load(order, b.index(b.size(turn) - 1, size)), size)
+            b.set(differs, slices.less(before, here))
+        return here, differs
+
+    return take
 
 
 def _merge(slices: _Slices, order: str, other: str, start: Expr, middle: Expr, stop: Expr) -> None:
@@ -144,14 +200,17 @@ def _merge(slices: _Slices, order: str, other: str, start: Expr, middle: Expr, s
         b.set(at, at + 1)
 
 
-def _renumber(b: Builder, kept: _Kept, size: Size, place: str, sizes: str) -> None:
-    """Groups in the order of their first slices; `place` and `sizes` are free memory."""
-    found = b.local(const(0, "i64"))
+def _renumber(site: Site, kept: _Kept, size: Size) -> None:
+    """Groups in the order of their first slices."""
+    assert kept.group is not None
+    b, found = site.b, site.b.local(const(0, "i64"))
+    place, sizes = site.scratch("i64", size), site.scratch("i64", size)
     with b.loop(size) as i:
         group = b.index(b.load(kept.group, i), size)
         with b.when(apply("eq", b.load(kept.first, group), b.size(i))):
             b.store(place, group, found)
-            b.store(sizes, b.index(found, size), b.load(kept.sizes, group))
+            if kept.sizes:
+                b.store(sizes, b.index(found, size), b.load(kept.sizes, group))
             b.set(found, found + 1)
         b.store(kept.group, i, b.load(place, group))
     # A group's first slice is the first that has its new number.
@@ -159,13 +218,14 @@ def _renumber(b: Builder, kept: _Kept, size: Size, place: str, sizes: str) -> No
     with b.loop(size) as i, b.when(apply("eq", b.load(kept.group, i), number)):
         at = b.index(number, size)
         b.store(kept.first, at, b.size(i))
-        b.store(kept.sizes, at, b.load(sizes, at))
+        if kept.sizes:
+            b.store(kept.sizes, at, b.load(sizes, at))
         b.set(number, number + 1)
 
 
 def _store(site: Site) -> None:
     b, slices = site.b, _slices(site)
-    kept, wanted = _kept(site, slices.count), range(len(site.outputs))
+    kept, outputs = _kept(site, slices.count), len(site.outputs)
     total = site.out_shape()[slices.axis or 0]
     with b.parallel((total,), 4 * product(slices.around)) as (number,):
         first = b.index(b.load(kept.first, number), slices.count)
@@ -173,12 +233,13 @@ def _store(site: Site) -> None:
             source = slices.position(first, rest)
             target = (number,) if slices.axis is None else slices.position(number, rest)
             site.store(target, site.read(0, source))
-        for output, value in ((1, b.size(first)), (3, b.load(kept.sizes, number))):
-            if output in wanted:
-                site.store((number,), value, output)
-    if 2 in wanted:
+        if outputs > FIRSTS:
+            site.store((number,), b.size(first), FIRSTS)
+        if kept.sizes:
+            site.store((number,), b.load(kept.sizes, number), SIZES)
+    if kept.group and outputs > GROUPS:
         with b.parallel((slices.count,), 2) as (i,):
-            site.store((i,), b.load(kept.group, i), 2)
+            site.store((i,), b.load(kept.group, i), GROUPS)
 
 
 UNIQUE = Counted(_count, _store)

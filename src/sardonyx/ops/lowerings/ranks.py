@@ -17,7 +17,17 @@ from sardonyx.ops.lowering import Site
 from sardonyx.ops.lowerings.checks import require_at_most
 from sardonyx.sizes import Size
 
-__all__ = ["Entries", "Entry", "before", "complement", "entries_of", "entry", "place_of", "rank"]
+__all__ = [
+    "Entries",
+    "Entry",
+    "before",
+    "complement",
+    "entries_of",
+    "entry",
+    "place_of",
+    "rank",
+    "rank_of",
+]
 
 Entry: TypeAlias = tuple[Expr, ...]
 
@@ -59,6 +69,11 @@ def entry(value: Expr, place: Expr) -> Entry:
     if value.dtype == "u64":
         return value, where_it_is
     return (apply("shl", cast(value, "u64"), 32) | where_it_is,)
+
+
+def rank_of(one: Entry) -> Expr:
+    """The rank, as a u64."""
+    return apply("shr", one[0], 32) if len(one) == 1 else one[0]
 
 
 def place_of(one: Entry) -> Expr:
