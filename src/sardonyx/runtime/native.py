@@ -349,7 +349,11 @@ class _Memory:
                         sizes[number] = size
 
     def _bind_phase(self, step: BindStep, sizes: list[int]) -> None:
-        value = int(np.asarray(self._read(step.tensor, sizes)).reshape(-1)[0])
+        address = self._pointers[step.tensor]
+        if address and self._model.plan.tensors[step.tensor].place.kind == "slot":
+            value = ctypes.c_int64.from_address(address).value
+        else:
+            value = int(np.asarray(self._read(step.tensor, sizes)).reshape(-1)[0])
         for symbol in step.symbols:
             if symbol in self._model.layouts.number_of:  # nothing may depend on it after all
                 sizes[self._model.layouts.number_of[symbol]] = value

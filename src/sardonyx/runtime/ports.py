@@ -106,32 +106,33 @@ def _texts_as_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _as_array(port: Port, value: Any) -> np.ndarray[Any, Any]:
     assert port.dtype is not None
-    where = f"input {port}"
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise InputError(f"it cannot be made an array: {error}", where=where) from None
+        raise InputError(f"it cannot be made an array: {error}", where=f"input {port}") from None
     expected = port.dtype
     if expected.kind == "O":
         if array.dtype.kind not in "OUST":
             raise InputError(
-                f"strings were expected, not {array.dtype}.", where=where, value=str(array.dtype)
+                f"strings were expected, not {array.dtype}.",
+                where=f"input {port}",
+                value=str(array.dtype),
             )
-        return _strings(array, where)
+        return _strings(array, port)
     if not isinstance(value, np.ndarray | np.generic) and not hasattr(value, "__array__"):
-        array = _typed(array, expected, where)
+        array = _typed(array, expected, port)
     native = array.dtype.newbyteorder("=")
     if native != expected:
         raise InputError(
             f"{expected.name} was expected, not {array.dtype.name}.",
-            where=where,
+            where=f"input {port}",
             value=array.dtype.name,
             hint=f"Convert it: numpy.asarray(x).astype('{expected.name}').",
         )
     return array if array.dtype.isnative else array.astype(native)
 
 
-def _typed(array: np.ndarray[Any, Any], dtype: np.dtype[Any], where: str) -> np.ndarray[Any, Any]:
+def _typed(array: np.ndarray[Any, Any], dtype: np.dtype[Any], port: Port) -> np.ndarray[Any, Any]:
     """Python numbers and lists have no type of their own: they take the input's, where it can hold them."""
     whole = dtype.name.startswith(("int", "uint"))
     takes = "b" if dtype.kind == "b" else "biu" if whole else "biuf"
@@ -141,21 +142,26 @@ def _typed(array: np.ndarray[Any, Any], dtype: np.dtype[Any], where: str) -> np.
         typed = array.astype(dtype)
     lost = typed.astype(array.dtype) != array if whole else np.isfinite(array) > np.isfinite(typed)
     if np.any(lost):
-        raise InputError(f"{array[lost][0]} does not fit into {typed.dtype.name}.", where=where)
+        raise InputError(
+            f"{array[lost][0]} does not fit into {typed.dtype.name}.", where=f"input {port}"
+        )
     return typed
 
 
-def _strings(array: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+def _strings(array: np.ndarray[Any, Any], port: Port) -> np.ndarray[Any, Any]:
     texts = np.empty(array.shape, object)
     for index, item in np.ndenumerate(array):
         if not isinstance(item, bytes | str):
             raise InputError(
-                f"{type(item).__name__} at {list(index)}, where a string was expected.", where=where
+                f"{type(item).__name__} at {list(index)}, where a string was expected.",
+                where=f"input {port}",
             )
         try:
             texts[index] = item.decode() if isinstance(item, bytes) else item.encode().decode()
         except UnicodeError:
-            raise InputError(f"the string at {list(index)} is not UTF-8.", where=where) from None
+            raise InputError(
+                f"the string at {list(index)} is not UTF-8.", where=f"input {port}"
+            ) from None
     return texts
 
 
@@ -163,18 +169,17 @@ def _check_shape(
     port: Port, array: np.ndarray[Any, Any], bound: dict[str, tuple[int, str]]
 ) -> None:
     assert port.shape is not None
-    where = f"input {port}"
     if array.ndim != len(port.shape):
         raise InputError(
             f"{len(port.shape)} dimensions were expected, not {array.ndim}: its shape is {list(array.shape)}.",
-            where=where,
+            where=f"input {port}",
             value=array.shape,
         )
     for axis, (size, dim) in enumerate(zip(array.shape, port.shape, strict=True)):
         if isinstance(dim, int) and size != dim:
             raise InputError(
                 f"dimension {axis} is {size}, where {dim} was expected: its shape is {list(array.shape)}.",
-                where=where,
+                where=f"input {port}",
                 value=size,
                 limit=dim,
             )
@@ -183,7 +188,7 @@ def _check_shape(
             if size != first:
                 raise InputError(
                     f"dimension {axis} ({dim}) is {size}, but {whose} has {dim} = {first}.",
-                    where=where,
+                    where=f"input {port}",
                     value=size,
                     limit=first,
                 )
