@@ -64,6 +64,19 @@ def test_compress(axis: int | None, symbolic: bool) -> None:
     agree(Case("Compress", [x, condition], attributes, constants=frozenset({1})))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.bool_])
+@pytest.mark.parametrize("axis", [0, 1, 2, None])
+def test_compress_much(dtype: type, axis: int | None) -> None:
+    x = np.abs(holes(70, 3, 300)).astype(dtype)
+    attributes = {} if axis is None else {"axis": axis}
+    length = x.size if axis is None else x.shape[axis]
+    condition = RNG.integers(0, 2, length).astype(np.bool_)
+    case = Case("Compress", [x, condition], attributes, symbolic=True)
+    agree(case, interpreted=False)
+    one, two = (sx.Session(case.model(), threads=n).run(None, case.feeds())[0] for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
 def test_compress_by_nothing() -> None:
     agree(Case("Compress", [holes(3, 4), np.zeros(0, np.bool_)], {"axis": 0}))
     agree(Case("Compress", [holes(3, 4), np.zeros(3, np.bool_)], {"axis": 0}))

@@ -3,6 +3,8 @@
 count   parallel over blocks of elements: how many of the block are chosen
         serial over the blocks: where each block's share of the result begins
 build   parallel over blocks: the chosen ones, from there on
+
+Slices along an axis are few, and long: their numbers are kept instead, and then copied in parallel.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from collections.abc import Callable
 from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, apply, const
-from sardonyx.ops.lowering import Counted, Position, Site
+from sardonyx.ops.lowering import Counted, Site
+from sardonyx.ops.lowerings.copying import COST
 from sardonyx.ops.lowerings.windows import place_at
 from sardonyx.sizes import Size, ceil_div, min_of, product
 
@@ -77,45 +80,64 @@ def _non_zero(site: Site) -> None:
     _for_chosen(site, product(shape), lambda at: _is_not_zero(site, at), total, store)
 
 
-def _limit(site: Site) -> Size:
-    """How many elements, or slices along the axis, there are to choose from."""
-    axis, shape = site.call.attr("axis"), site.shape(0)
-    return product(shape) if axis is None else shape[site.call.axis(int(axis), len(shape))]
+def _axis(site: Site) -> int | None:
+    axis = site.call.attr("axis")
+    return None if axis is None else site.call.axis(int(axis), len(site.shape(0)))
 
 
 def _count_compress(site: Site) -> Expr:
-    (length,), limit = site.shape(1), _limit(site)
+    (length,), shape, axis = site.shape(1), site.shape(0), _axis(site)
+    _require_inside(site, length, product(shape) if axis is None else shape[axis])
+    if axis is None:
+        return _count_chosen(site, length, lambda i: site.read(1, (i,)))
+    b, chosen = site.b, site.kept("i64", length)
+    found = b.local(const(0, "i64"))
+    with b.loop(length) as i:
+        # Where it is not chosen, the next one takes its place: there is nothing to guess wrong.
+        b.store(chosen, b.index(found, length), b.size(i))
+        b.set(found, found + cast(site.read(1, (i,)), "i64"))
+    return found
+
+
+def _require_inside(site: Site, length: Size, limit: Size) -> None:
+    """Stop the run where the condition chooses past the end."""
     b = site.b
-    begins_after = b.local(const(-1, "i64"))
+    last = b.local(const(-1, "i64"))
     with b.loop(length, "vector") as i:
-        last = apply("mul", cast(site.read(1, (i,)), "i64"), b.size(i + 1)) - 1
-        b.set(begins_after, apply("max", begins_after, last))
+        here = apply("mul", cast(site.read(1, (i,)), "i64"), b.size(i + 1)) - 1
+        b.set(last, apply("max", last, here))
     reason = "the condition chooses number {value} of {limit}"
-    b.fail_if(begins_after >= b.size(limit), reason, begins_after, b.size(limit))
-    return _count_chosen(site, length, lambda i: site.read(1, (i,)))
+    b.fail_if(last >= b.size(limit), reason, last, b.size(limit))
 
 
 def _compress(site: Site) -> None:
-    (length,), shape, axis = site.shape(1), site.shape(0), site.call.attr("axis")
-    around: Position = ()
-    if axis is not None:
-        at_axis = site.call.axis(int(axis), len(shape))
-        around = (*shape[:at_axis], *shape[at_axis + 1 :])
-        total = site.out_shape()[at_axis]
+    axis = _axis(site)
+    if axis is None:
+        _compress_elements(site)
     else:
-        total = site.out_shape()[0]
+        _compress_slices(site, axis)
+
+
+def _compress_elements(site: Site) -> None:
+    (length,), shape = site.shape(1), site.shape(0)
 
     def store(b: Builder, i: Size, number: Size) -> None:
-        index = b.index(b.size(i), _limit(site))
-        if axis is None:
-            site.store((number,), site.read(0, unflatten(index, shape, b.ranges)))
-            return
-        with b.loops(around) as rest:
-            source = (*rest[:at_axis], index, *rest[at_axis:])
-            target = (*rest[:at_axis], number, *rest[at_axis:])
-            site.store(target, site.read(0, source))
+        index = b.index(b.size(i), product(shape))
+        site.store((number,), site.read(0, unflatten(index, shape, b.ranges)))
 
-    _for_chosen(site, length, lambda i: site.read(1, (i,)), total, store)
+    _for_chosen(site, length, lambda i: site.read(1, (i,)), site.out_shape()[0], store)
+
+
+def _compress_slices(site: Site, axis: int) -> None:
+    b, (length,), shape = site.b, site.shape(1), site.shape(0)
+    chosen = site.kept("i64", length)
+    inner = shape[axis + 1 :]
+    outer = (*shape[:axis], site.out_shape()[axis])
+    with b.parallel(outer, product(inner) * COST) as at:
+        index = b.index(b.load(chosen, at[axis]), shape[axis])
+        with b.loop(product(inner), "vector") as flat:
+            rest = unflatten(flat, inner, b.ranges)
+            site.store((*at, *rest), site.read(0, (*at[:axis], index, *rest)))
 
 
 NON_ZERO = Counted(_count_non_zero, _non_zero)
