@@ -8,6 +8,8 @@ recombine(768*(q//768) + q % 768)                q
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
+from typing import NamedTuple
 
 from sardonyx.sizes import Expr, Size, at_least, product, substitute, symbol, symbols
 from sardonyx.sizes.expr import Atom, Monomial, from_terms, terms_of
@@ -73,13 +75,46 @@ def divide(a: Size, b: Size, ranges: Ranges) -> Size:
     whole, rest = _split(a, b)
     if provably_below(rest, b, ranges):
         return whole
+    coarse = _coarse(rest, b, ranges)
+    if coarse is not None:
+        return whole + divide(coarse.units, coarse.parts, ranges)
     return whole + rest // b
 
 
 def remainder(a: Size, b: Size, ranges: Ranges) -> Size:
     """a % b for b > 0, with the ranges' help."""
     _, rest = _split(a, b)
-    return rest if provably_below(rest, b, ranges) else rest % b
+    if provably_below(rest, b, ranges):
+        return rest
+    coarse = _coarse(rest, b, ranges)
+    if coarse is not None:
+        return coarse.unit * remainder(coarse.units, coarse.parts, ranges) + coarse.fine
+    return rest % b
+
+
+class _Coarse(NamedTuple):
+    """units * unit + fine, with 0 <= fine < unit, beside a divisor of so many parts of a unit each."""
+
+    units: Size
+    unit: Size
+    fine: Size
+    parts: int
+
+
+def _coarse(size: Size, by: Size, ranges: Ranges) -> _Coarse | None:
+    """(768*h + j) / 3072 is h / 4 where j < 768."""
+    divisor = terms_of(by)
+    if len(divisor) != 1:
+        return None
+    mono, coefficient = divisor[0]
+    for _, factor in terms_of(size):
+        common = gcd(factor, coefficient)
+        unit = from_terms({mono: common})
+        if 1 < common < coefficient or (mono and common < coefficient):
+            units, fine = _split(size, unit)
+            if units != 0 and provably_below(fine, unit, ranges):
+                return _Coarse(units, unit, fine, coefficient // common)
+    return None
 
 
 def provably_below(size: Size, limit: Size, ranges: Ranges) -> bool:

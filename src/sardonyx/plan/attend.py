@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, Kernel
-from sardonyx.loops.walk import is_variable
+from sardonyx.loops.walk import is_variable, symbols_of
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Contraction, Position, Product, Relabel
 from sardonyx.plan.attention import Attention
@@ -26,6 +26,9 @@ from sardonyx.plan.write import Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
 
 __all__ = ["write_attention"]
+
+MOST_SHARED = 8  # heads that go together, so that others are left for other threads
+_GROUP, _MEMBER = "%group", "%member"
 
 
 def write_attention(writer: Writer, group: Group, attention: Attention, target: Target) -> Written:
@@ -72,6 +75,7 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         panel,
         packed,
         attention.guarded,
+        _shared(writer, group, attention),
         into.dtype,
         query,
         key,
@@ -80,6 +84,38 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         epilogue,
     )
     return writer.done(_complete(kernel))
+
+
+def _shared(writer: Writer, group: Group, attention: Attention) -> int:
+    """How many batches, one after the other, have the same keys and values: heads of queries that share one of keys."""
+    first, second = attention.first.lowering, group.root.lowering
+    assert isinstance(first, Product)
+    assert isinstance(second, Product)
+    probe = Writer(writer.graph, writer.stored, writer.orders)
+    keys = first.describe(probe.pull.site(attention.first))
+    values = second.describe(probe.site(group))
+    heads = keys.batch[-1] if keys.batch else 1
+    if not isinstance(heads, int) or keys.batch != values.batch:
+        return 1
+    for size in range(min(heads, MOST_SHARED), 1, -1):
+        if heads % size == 0 and _is_same(probe, keys, size) and _is_same(probe, values, size):
+            return size
+    return 1
+
+
+def _is_same(probe: Writer, contraction: Contraction, size: int) -> bool:
+    """Whether the second operand does not depend on which of `size` heads it is."""
+    b, (*around, heads) = probe.b, contraction.batch
+    assert isinstance(heads, int)
+    b.reset()
+    b.given(SUMS, contraction.dtype)
+    b.ranges.update({_GROUP: heads // size, _MEMBER: size})
+    b.ranges.update({ROW: contraction.inner, COLUMN: contraction.columns})
+    outer = [f"{BATCH}{number}" for number in range(len(around))]
+    b.ranges.update(zip(outer, around, strict=True))
+    at = (*map(symbol, outer), size * symbol(_GROUP) + symbol(_MEMBER))
+    b.put(SUMS, 0, contraction.b(at, symbol(ROW), symbol(COLUMN)))
+    return _MEMBER not in symbols_of(b.kernel().body)
 
 
 def _reader(

@@ -215,6 +215,7 @@ class AttentionKernel(_Contraction):
         packed_keys, packed_values: scratch for panels of `panel` columns.
         packed: the type of the panels; "f16" where float32 is multiplied in float16 arithmetic.
         guarded: rows of weights that are NaN count as rows of zeros.
+        shared: so many batches, one after the other, have the same keys and values.
         query, key, value: read row ROW of an operand; a row of keys is a column of K.
         scores: what happens to products of query ROW with COUNT keys from COLUMN on.
         epilogue: as of a product.
@@ -230,6 +231,7 @@ class AttentionKernel(_Contraction):
     panel: int
     packed: Dtype
     guarded: bool
+    shared: int
     dtype: Dtype
     query: Kernel
     key: Kernel

@@ -49,6 +49,9 @@ def test_nothing_is_inside_an_empty_shape() -> None:
         (12, 5, 2, 2),
         (J, 768, 0, J),
         (J, 512, J // 512, J % 512),
+        (768 * AT + J, 3072, AT // 4, 768 * (AT % 4) + J),
+        (768 * AT + J + 3072, 3072, AT // 4 + 1, 768 * (AT % 4) + J),
+        (768 * AT + J + 1, 3072, (768 * AT + J + 1) // 3072, (768 * AT + J + 1) % 3072),
     ],
 )
 def test_division(size: Size, by: Size, quotient: Size, rest: Size) -> None:
@@ -61,6 +64,8 @@ def test_division_by_a_symbolic_stride() -> None:
     place = 768 * N * AT + 768 * J + 5
     assert divide(place, 768 * N, ranges) == AT
     assert remainder(place, 768 * N, ranges) == 768 * J + 5
+    assert divide(N * AT + J, 4 * N, ranges) == AT // 4  # heads that share keys
+    assert remainder(N * AT + J, 4 * N, ranges) == N * (AT % 4) + J
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def render_attention(kernel: AttentionKernel, name: str, isa: Isa) -> str:
         kernel.width,
         kernel.dtype,
         kernel.guarded,
+        kernel.shared,
     )
     functions = "\n".join(
         render_epilogue(part, function, kernel.dtype)

@@ -52,7 +52,7 @@ def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
         alone = lone_query(name, spec)
         lone = f"""\
     if (height == 1) {{
-        run->parallel(run, batch, 1, {name}_alone, &job);
+        run->parallel(run, batch / {spec.shared}, 1, {name}_alone, &job);
         return;
     }}
 """
@@ -102,7 +102,7 @@ struct {name}_job {{
 {lone_query(name, spec)}
 static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
     (void)keys_packed, (void)values_packed;
-    run->parallel(run, {spec.batch}, 1, {name}_alone, &(struct {name}_job){{env, n}});
+    run->parallel(run, ({spec.batch}) / {spec.shared}, 1, {name}_alone, &(struct {name}_job){{env, n}});
 }}
 """
 

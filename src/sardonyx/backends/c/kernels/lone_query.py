@@ -1,5 +1,8 @@
 """Attention of a single query, as when a model decodes: each key and each value is read once, where it lies, and none is packed.
 
+Heads that share their keys and values go together.
+
+
 task = (batch)                              run->parallel over all of them
     for every piece of the keys
         scores = query · keys, four at a time; what the model does to them
@@ -11,7 +14,7 @@ task = (batch)                              run->parallel over all of them
 from __future__ import annotations
 
 from sardonyx.backends.c.kernels.elements import C_TYPE
-from sardonyx.backends.c.kernels.tile import PIECE
+from sardonyx.backends.c.kernels.tile import IN_MEMORY, PIECE
 from sardonyx.backends.c.kernels.weighing import AttentionSpec
 
 __all__ = ["lone_query"]
@@ -19,7 +22,7 @@ __all__ = ["lone_query"]
 
 def lone_query(name: str, spec: AttentionSpec) -> str:
     """C text of `<name>_alone`, behind `<name>_job`, `<name>_weigh` and the functions of rows."""
-    value, size, width = C_TYPE[spec.dtype], spec.size, spec.width
+    value, size, width, group = C_TYPE[spec.dtype], spec.size, spec.width, spec.shared
     return f"""\
 /* The products of the query and four keys. */
 static inline void {name}_dots(const {value} *query, {value} (*keys)[{size}], {value} *scores) {{
@@ -41,44 +44,59 @@ static void {name}_alone(void *arg, int64_t begin, int64_t end) {{
     const struct env *env = job->env;
     const int64_t *n = job->n;
     const int64_t keys = {spec.keys};
-    {value} query[{size}], four[4][{size}] = {{{{0}}}}, scores[{PIECE}];
-    {value} values[4][{width}], piece[{width}], sums[{width}];
+    {value} query[{group}][{size}], four[4][{size}] = {{{{0}}}}, scores[{group}][{PIECE}], kept[{group}];
+    {value} values[4][{width}], piece[{group}][{width}], sums[{group}][{width}], top[{group}], total[{group}];
     (void)n;
-    for (int64_t b = begin; b < end; b++) {{
-        {value} top = -({value})__builtin_inf(), total = 0;
-        read_query(env, b, 0, 0, {size}, query);
+    for (int64_t b = begin * {group}; b < end * {group}; b += {group}) {{
+        for (int64_t q = 0; q < {group}; q++) {{
+            top[q] = -({value})__builtin_inf(), total[q] = 0;
+            read_query(env, b + q, 0, 0, {size}, query[q]);
+        }}
         __builtin_memset(sums, 0, sizeof sums);
         for (int64_t k0 = 0; k0 == 0 || k0 < keys; k0 += {PIECE}) {{
             const int64_t kc = sx_least(keys - k0, {PIECE});
             for (int64_t j = 0; j < kc; j += 4) {{
                 for (int64_t r = 0; r < sx_least(kc - j, 4); r++)
                     read_key(env, b, k0 + j + r, 0, {size}, four[r]);
-                {name}_dots(query, four, scores + j);
+                for (int64_t q = 0; q < {group}; q++)
+                    {name}_dots(query[q], four, scores[q] + j);
             }}
-            make_scores(env, b, 0, k0, kc, scores);
-            const {value} kept = {name}_weigh(scores, kc, &top, &total);
+            for (int64_t q = 0; q < {group}; q++) {{
+                make_scores(env, b + q, 0, k0, kc, scores[q]);
+                kept[q] = {name}_weigh(scores[q], kc, top + q, total + q);
+            }}
             int64_t j = 0;
             __builtin_memset(piece, 0, sizeof piece);
             for (; j + 4 <= kc; j += 4) {{
                 for (int64_t r = 0; r < 4; r++)
                     read_value(env, b, k0 + j + r, 0, {width}, values[r]);
-                SX_VECTOR
-                for (int64_t i = 0; i < {width}; i++)
-                    piece[i] += scores[j] * values[0][i] + scores[j + 1] * values[1][i]
-                        + scores[j + 2] * values[2][i] + scores[j + 3] * values[3][i];
+                {IN_MEMORY}
+                for (int64_t q = 0; q < {group}; q++) {{
+                    const {value} w = scores[q][j], x = scores[q][j + 1], y = scores[q][j + 2], z = scores[q][j + 3];
+                    SX_VECTOR
+                    for (int64_t i = 0; i < {width}; i++)
+                        piece[q][i] += w * values[0][i] + x * values[1][i] + y * values[2][i] + z * values[3][i];
+                }}
             }}
             for (; j < kc; j++) {{
                 read_value(env, b, k0 + j, 0, {width}, values[0]);
+                for (int64_t q = 0; q < {group}; q++) {{
+                    const {value} weight = scores[q][j];
+                    SX_VECTOR
+                    for (int64_t i = 0; i < {width}; i++)
+                        piece[q][i] += weight * values[0][i];
+                }}
+            }}
+            for (int64_t q = 0; q < {group}; q++) {{
                 SX_VECTOR
                 for (int64_t i = 0; i < {width}; i++)
-                    piece[i] += scores[j] * values[0][i];
+                    sums[q][i] = (k0 > 0 && kept[q] != 1 ? sums[q][i] * kept[q] : sums[q][i]) + piece[q][i];
             }}
-            SX_VECTOR
-            for (int64_t i = 0; i < {width}; i++)
-                sums[i] = (k0 > 0 && kept != 1 ? sums[i] * kept : sums[i]) + piece[i];
         }}
+        for (int64_t q = 0; q < {group}; q++) {{
 {_divided(spec)}
-        store_row(env, b, 0, 0, {width}, sums);
+            store_row(env, b + q, 0, 0, {width}, sums[q]);
+        }}
     }}
 }}
 """
@@ -89,17 +107,18 @@ def _divided(spec: AttentionSpec) -> str:
     width = spec.width
     if not spec.guarded:
         return f"""\
-        const {C_TYPE[spec.dtype]} factor = keys > 0 ? 1 / total : 1;
-        for (int64_t i = 0; i < {width}; i++)
-            sums[i] *= factor;"""
-    return f"""\
-        const {C_TYPE[spec.dtype]} factor = total > 0 ? 1 / total : 1;
-        if (total != total)  /* all weights are 0, which infinite values tell from no weights */
-            __builtin_memset(sums, 0, sizeof sums);
-        for (int64_t j = 0; total != total && j < keys; j++) {{
-            read_value(env, b, j, 0, {width}, values[0]);
+            const {C_TYPE[spec.dtype]} factor = keys > 0 ? 1 / total[q] : 1;
             for (int64_t i = 0; i < {width}; i++)
-                sums[i] += 0 * values[0][i];
-        }}
-        for (int64_t i = 0; i < {width}; i++)
-            sums[i] *= factor;"""
+                sums[q][i] *= factor;"""
+    return f"""\
+            const {C_TYPE[spec.dtype]} factor = total[q] > 0 ? 1 / total[q] : 1;
+            const int32_t nothing = total[q] != total[q];  /* all weights are 0, which infinite values tell from no weights */
+            if (nothing)
+                __builtin_memset(sums[q], 0, sizeof sums[q]);
+            for (int64_t j = 0; nothing && j < keys; j++) {{
+                read_value(env, b, j, 0, {width}, values[0]);
+                for (int64_t i = 0; i < {width}; i++)
+                    sums[q][i] += 0 * values[0][i];
+            }}
+            for (int64_t i = 0; i < {width}; i++)
+                sums[q][i] *= factor;"""

@@ -49,7 +49,7 @@ LINE = 64
 
 # Sums kept in registers from piece to piece would push others out, and so would vectors of B from the evens to the odds:
 # compilers try to.
-_IN_MEMORY = '__asm__ volatile("" : : : "memory");'
+IN_MEMORY = '__asm__ volatile("" : : : "memory");'
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ def _pieces(
     if not family.apart and not family.run:
         rest = [*extras, "if (!fresh) {", *_deeper(add), "}", *store]
         return [*begin, every, *_deeper([*pointers, *whole]), "}", *rest]
-    added = ["if (!first) {", *_deeper(add), "}", "first = 0;", *store, _IN_MEMORY]
+    added = ["if (!first) {", *_deeper(add), "}", "first = 0;", *store, IN_MEMORY]
     if family.run:
         forward = [f"a{r} += {family.run};" for r in range(len(pointers))]
         piece = [
@@ -398,7 +398,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
         for odd, part in enumerate(parts):
             step, offset = ("2 * k", 2 * k + odd) if family.pairs else ("k", k)
             place = f"{step} + {offset}" if offset else step
-            found += [f"    {_IN_MEMORY}"] if part else []
+            found += [f"    {IN_MEMORY}"] if part else []
             operands: list[tuple[str, int | None]] = [(f"a{r}[{place}]", None) for r in range(rows)]
             found += [f"    {line}" for line in multiply(k, operands, part)]
         return found

@@ -17,6 +17,7 @@ class AttentionSpec:
     Attributes:
         size, width: of a query, and of a row of the values.
         guarded: rows of weights that are NaN count as rows of zeros.
+        shared: so many batches, one after the other, have the same keys and values.
     """
 
     batch: Extent
@@ -26,6 +27,7 @@ class AttentionSpec:
     width: int
     dtype: str
     guarded: bool
+    shared: int = 1
 
 
 def weigh_function(name: str, spec: AttentionSpec) -> str:
