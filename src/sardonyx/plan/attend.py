@@ -23,7 +23,7 @@ from sardonyx.plan.kernels import BATCH, COLUMN, COUNT, ROW, SUMS, AttentionKern
 from sardonyx.plan.pull import blaming
 from sardonyx.plan.target import Target
 from sardonyx.plan.write import Writer, Written
-from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
+from sardonyx.sizes import Size, ceil_div, exact_div, product, symbol, symbols
 
 __all__ = ["write_attention"]
 
@@ -51,7 +51,7 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
     batch, size, width = product(into.batch), into.inner, out.columns
     assert isinstance(size, int)
     assert isinstance(width, int)
-    packed, panel = into.dtype, target.panel(into.dtype, few=False)
+    packed, panel, shared = into.dtype, target.panel(into.dtype, few=False), 1
     if packed == "f32" and halves_attention(target, into.rows, into.columns, size, width):
         packed, panel = "f16", HALF_PANEL
         elements = half_attention_elements(into.columns, size, width)
@@ -60,7 +60,8 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         wide = ceil_div(width, panel) * panel
         elements = ceil_div(into.columns, panel) * (panel * size), into.columns * wide
         elements = (1, 1) if into.rows == 1 else elements  # nothing is packed for a single query
-    keys, values = (writer.scratch(packed, batch * each) for each in elements)
+        shared = _shared(writer, group, attention)
+    keys, values = (writer.scratch(packed, exact_div(batch, shared) * each) for each in elements)
     writer.b.reset()
     writer.b.ranges.update({BATCH: batch, ROW: into.rows, COLUMN: width})
     epilogue = row_epilogue(writer, group, out, merged=False)
@@ -75,7 +76,7 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         panel,
         packed,
         attention.guarded,
-        _shared(writer, group, attention),
+        shared,
         into.dtype,
         query,
         key,

@@ -80,7 +80,7 @@ struct {name}_job {{
     if (batch <= 0 || height <= 0)
         return;
 {lone}    if (keys > 0)
-        run->parallel(run, batch * groups, {_pack_grain(spec, tile.columns)}, {name}_pack, &job);
+        run->parallel(run, batch / {spec.shared} * groups, {_pack_grain(spec, tile.columns)}, {name}_pack, &job);
     job.row_blocks = sx_pieces(tiles, {_tiles(spec, tile.rows, tile.columns)});
     if (job.row_blocks * batch < wanted)
         job.row_blocks = sx_least(tiles, sx_pieces(wanted, batch));
@@ -140,7 +140,7 @@ static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
     {value} rows[{columns}][{spec.size}], row[{pitch}] = {{0}};
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
-        const int64_t b = task / groups, first = task % groups * {columns};
+        const int64_t b = task / groups * {spec.shared}, first = task % groups * {columns};
         const int64_t count = sx_least(keys - first, {columns});
         {value} *to = job->keys + task * {columns * spec.size};
         for (int64_t j = 0; j < count; j++)
@@ -150,7 +150,7 @@ static void {name}_pack(void *arg, int64_t begin, int64_t end) {{
         for (int64_t k = 0; k < {spec.size}; k++)
             for (int64_t j = 0; j < {columns}; j++)
                 to[k * {columns} + j] = rows[j][k];
-        to = job->values + b * keys * {pitch} + first * {columns};
+        to = job->values + task / groups * keys * {pitch} + first * {columns};
         for (int64_t j = 0; j < count; j++) {{
             read_value(job->env, b, first + j, 0, {spec.width}, row);
             for (int64_t panel = 0; panel < {pitch // columns}; panel++)
@@ -204,8 +204,8 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
         const int64_t first_tile = sx_border(tiles, job->row_blocks, row_block);
         const int64_t last_tile = sx_border(tiles, job->row_blocks, row_block + 1);
         const int64_t first_row = first_tile * shortest + sx_least(first_tile, taller);
-        const {value} *keys_of_b = job->keys + b * groups * {columns * spec.size};
-        const {value} *values_of_b = job->values + b * keys * {pitch};
+        const {value} *keys_of_b = job->keys + b / {spec.shared} * groups * {columns * spec.size};
+        const {value} *values_of_b = job->values + b / {spec.shared} * keys * {pitch};
         for (int64_t k0 = 0; k0 == 0 || k0 < keys; k0 += {block}) {{
             const int64_t kc = sx_least(keys - k0, {block});
             for (int64_t tile = first_tile; tile < last_tile; tile++) {{
