@@ -4,6 +4,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from tests.ops.channels_last import agree_channels_last
 from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
@@ -30,6 +31,15 @@ WINDOWS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 4, 3, 5), {"kernel_shape": [2, 2, 3], "pads": [1, 0, 1, 0, 1, 1]}),
     ((1, 1, 3, 150), {"kernel_shape": [1, 5], "pads": [0, 2, 0, 2], "strides": [1, 2]}),
     ((0, 2, 5, 5), {"kernel_shape": [2, 2]}),
+    ((1, 2, 7, 9), {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}),
+    ((1, 2, 2, 3), {"kernel_shape": [5, 5], "pads": [2, 3, 4, 1]}),
+    ((1, 2, 5, 6), {"kernel_shape": [3, 3], "dilations": [1, 2], "pads": [0, 3, 2, 1]}),
+    ((1, 2, 4, 5), {"kernel_shape": [2, 2], "pads": [2, 1, 3, 4]}),
+    ((1, 2, 0, 5), {"kernel_shape": [3, 2], "pads": [2, 1, 2, 1]}),
+    ((1, 2, 4, 0), {"kernel_shape": [2, 3], "pads": [1, 2, 1, 2]}),
+    ((1, 2, 8, 9), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ((1, 1, 19, 4), {"kernel_shape": [17, 1], "pads": [1, 0, 0, 0]}),
+    ((1, 3, 4, 300), {"kernel_shape": [3, 5], "pads": [1, 3, 1, 2], "strides": [1, 2]}),
 ]
 
 
@@ -52,6 +62,48 @@ def test_types(op: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_largest_integers(dtype: Any) -> None:
     agree(Case("MaxPool", [image(1, 2, 5, 6, dtype=dtype)], {"kernel_shape": [2, 2]}))
+    padded = {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}
+    agree(Case("MaxPool", [image(1, 2, 5, 6, dtype=dtype)], padded))
+
+
+LARGEST = [
+    {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]},
+    {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]},
+    {"kernel_shape": [2, 3], "dilations": [2, 3], "pads": [1, 2, 0, 1]},
+]
+
+
+@pytest.mark.parametrize("window", LARGEST)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_largest_of_special_numbers(window: dict[str, Any], dtype: Any) -> None:
+    x = image(2, 3, 9, 11)
+    x[RNG.random(x.shape) < 0.7] = -np.inf
+    for special in (np.nan, np.inf, -0.0, 0.0):
+        x[RNG.random(x.shape) < 0.02] = special
+    agree(Case("MaxPool", [x.astype(dtype)], window))
+    agree_channels_last(Case("MaxPool", [x.astype(dtype)], window))
+
+
+def test_largest_along_many_channels() -> None:
+    window = {"kernel_shape": [3, 5], "pads": [1, 2, 1, 2], "strides": [2, 1]}
+    agree_channels_last(Case("MaxPool", [image(1, 70, 3, 40)], window))
+
+
+def test_largest_between_convolutions() -> None:
+    """Where channels lie last."""
+    text = """
+        <ir_version: 10, opset_import: ["": 21]>
+        g (float[1, 40, 9, 70] x) => (float[1, 40, 9, 70] y) <float[40, 40, 1, 1] w> {
+            a = Conv(x, w)
+            b = MaxPool<kernel_shape = [5, 5], pads = [2, 2, 2, 2]>(a)
+            y = Conv(b, w)
+        }
+    """
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(image(40, 40, 1, 1), "w"))
+    model, feeds = sx.load(proto), {"x": image(1, 40, 9, 70)}
+    (got,), (want,) = run_compiled(model, plan_of(model), feeds), run_reference(model, feeds)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.parametrize("ceil_mode", [0, 1])

@@ -21,6 +21,7 @@ from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.loops.operations import FLOATS, SIGNED, UNSIGNED
 from sardonyx.ops.lowering import Nest, Position, Site
+from sardonyx.ops.lowerings.maxima import is_separable, separable_maxima
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.ops.lowerings.windows import Axis, Lanes, axes_of, check_room, check_same, taps
 from sardonyx.ops.window import read_window
@@ -109,8 +110,13 @@ def _max_pool(site: Site) -> None:
     axes = window_of(site)
     if len(site.outputs) > 1:
         _max_pool_with_indices(site, axes)
+        return
+    start = lowest(sum_dtype(site.dtype(0)))
+    if is_separable(axes, site.channels_last):
+        check_room(site, axes)
+        separable_maxima(site, axes, start)
     else:
-        _pool(site, axes, Fold(lowest(sum_dtype(site.dtype(0))), maximum))
+        _pool(site, axes, Fold(start, maximum))
 
 
 def _max_pool_with_indices(site: Site, axes: tuple[Axis, ...]) -> None:

@@ -118,17 +118,17 @@ def taps(
 
 
 class Lanes:
-    """Results side by side, a block at a time.
+    """Results side by side, a block at a time; a row of up to `most` is one block.
 
     Attributes:
         blocks: how many blocks the lanes are cut into; a dimension of the parallel loop around.
     """
 
-    def __init__(self, b: Builder, extent: Size) -> None:
+    def __init__(self, b: Builder, extent: Size, most: int = MAX_LANES) -> None:
         self.b = b
         self.extent = extent
-        short = isinstance(extent, int) and extent <= MAX_LANES
-        self.width: int = max(extent, 1) if isinstance(extent, int) and short else LANES
+        short = isinstance(extent, int) and extent <= most
+        self.width: int = max(extent, 1) if isinstance(extent, int) and short else min(most, LANES)
         self.blocks: Size = 1 if short else ceil_div(extent, self.width)
 
     def block(self, number: Size) -> tuple[Size, Size]:
