@@ -73,6 +73,13 @@ def _tanh_part(t: Real) -> Real:
     return 1 / (1 + mp.exp(mp.sqrt(8 / mp.pi) * (t + mp.mpf("0.044715") * t**3)))
 
 
+def _tanh_weight(r: Real) -> Real:
+    """h/(h + 1) with h = (2^n·e^2r - 1)/2, for the smallest n >= 0 that has this r in it: 1 where r < 0."""
+    power = 2 if r < 0 else 1
+    h = (power * mp.exp(2 * r) - 1) / 2
+    return power * r**2 / (h * (1 + h))
+
+
 def _gelu_place(x: Real) -> Real:
     return mp.mpf("1.5") + 2 * x
 
@@ -133,7 +140,17 @@ FITS = (
         8,
         "float",
     ),
-    odd("tanh", "tanh x = x + x³·P(x²), |x| <= 0.625", mp.tanh, mp.mpf("0.626"), 4, "float"),
+    Fit(
+        "tanh",
+        "(e^2r - 1)/2 = r + r²·P(r), |r| <= ln2/4; error in tanh",
+        lambda r: (mp.expm1(2 * r) / 2 - r) / r**2,
+        _tanh_weight,
+        -HALF_LN2 / 2,
+        HALF_LN2 / 2,
+        4,
+        "float",
+        block=2,
+    ),
     odd(
         "erf",
         "erf x = x + x·P(x²), |x| <= 0.92",

@@ -114,13 +114,14 @@ static inline float sx_log1p_f32(float x) {
     return x == 0 ? x : y; /* -0 */
 }
 
-/* A polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel. */
+/* h / (h + 1) with h = (e^2a - 1) / 2, as what it differs by from a, and where a > 1, from 1: errors shrink with that. */
 static inline float sx_tanh_f32(float x) {
-    float a = __builtin_fabsf(x), square = x * x;
-    float small = a + a * square * sx_poly_tanh(square);
-    float shifted, above = sx_exp_above(a > 10.0f ? 20.0f : 2.0f * a, &shifted); /* 1 from here on */
-    float large = 1.0f - 2.0f / ((1.0f + above) * sx_power_of_shifted(shifted) + 1.0f);
-    return __builtin_copysignf(a < 0.625f ? small : large, x);
+    const float a = sx_min_f32(__builtin_fabsf(x), 10.0f); /* 1 from here on; a NaN passes */
+    const float shifted = a * 0x1.715476p+1f + SX_ROUNDER, whole = shifted - SX_ROUNDER;
+    const float r = a - whole * 0x1.62e43p-2f; /* ln 2 / 2, off by 2^-29 of it */
+    const float above = r + r * r * sx_poly_tanh(r), power = sx_power_of_shifted(shifted);
+    const float h = above * power + (0.5f * power - 0.5f), near = sx_min_f32(a, 1.0f);
+    return __builtin_copysignf(near + ((h - near) - near * h) / (h + 1.0f), x);
 }
 
 #if defined(SX_COARSE)

@@ -22,13 +22,12 @@ static inline float sx_poly_log(float x) {
         + x * (-0x1.de3c04p-4f + x * 0x1.14579p-4f)))))));
 }
 
-/* tanh x = x + x³·P(x²), |x| <= 0.625; error 2^-27.7 */
+/* (e^2r - 1)/2 = r + r²·P(r), |r| <= ln2/4; error in tanh; error 2^-26.7 */
 static inline float sx_poly_tanh(float x) {
-    return -0x1.555532p-2f
-        + x * (0x1.11070ap-3f
-        + x * (-0x1.b83854p-5f
-        + x * (0x1.520b2cp-6f
-        + x * (-0x1.756244p-8f))));
+    const float x2 = x * x;
+    return 0x1.000002p+0f + x * 0x1.555496p-1f
+        + x2 * (0x1.5553d8p-2f + x * 0x1.12376cp-3f
+        + x2 * (0x1.6d49acp-5f));
 }
 
 /* erf x = x + x·P(x²), |x| <= 0.92; error 2^-27.2 */

@@ -24,7 +24,7 @@ LIMITS = {
     "rsqrt": 1.5,
     "sigmoid": 2.6,
     "softplus": 1.8,
-    "tanh": 1.4,
+    "tanh": 2.0,
 }
 
 
