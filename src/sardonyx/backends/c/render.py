@@ -238,11 +238,8 @@ class KernelPrinter:
         if any(isinstance(one, (For, While)) for one in found):
             return False
         stored = {self._dtypes.get(one.buffer) for one in found if isinstance(one, Store)}
-        rounded = any(
-            isinstance(part, Cast) and part.mode == "near"
-            for one in found
-            for part in expressions(one)
-        )
+        casts = [part for one in found for part in expressions(one) if isinstance(part, Cast)]
+        rounded = any(cast.mode == "near" or _is_byte_of_float(cast) for cast in casts)
         return rounded and stored <= {"i8", "u8"}
 
     def _loop_of_bytes(self, loop: For, begin: str, end: str) -> None:
@@ -363,6 +360,10 @@ class KernelPrinter:
         self._depth += 1
         yield
         self._depth -= 1
+
+
+def _is_byte_of_float(cast: Cast) -> bool:
+    return cast.dtype in ("i8", "u8") and cast.value.dtype == "f32"
 
 
 def _accumulated(loop: For) -> set[str]:
