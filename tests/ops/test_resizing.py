@@ -80,6 +80,22 @@ def test_antialias(mode: str, exclude_outside: int) -> None:
     agree(by_scales(image(1, 1, 4, 9), [1, 1, 1.5, 0.3], **attributes))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.uint8])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_rows_of_an_antialiased_image(mode: str, dtype: Any) -> None:
+    """Blended of rows first, and then along themselves, whichever two axes those are."""
+    attributes = {"mode": mode, "antialias": 1}
+    agree(by_scales(image(2, 3, 17, 23, dtype=dtype), [1, 1, 0.31, 0.22], **attributes))
+    agree(by_scales(image(2, 11, 2, 13, dtype=dtype), [1, 0.3, 1, 0.4], **attributes))
+    agree(by_scales(image(9, 10, dtype=dtype), [0.4, 0.3], symbolic=True, **attributes))
+
+
+def test_rows_with_infinities() -> None:
+    x = image(1, 2, 20, 21)
+    x[0, 0, 3, 4], x[0, 1, 9, 9], x[0, 1, 9, 15] = np.nan, np.inf, -np.inf
+    agree(by_scales(x, [1, 1, 0.3, 0.4], mode="linear", antialias=1))
+
+
 def test_weights_outside_are_left_out() -> None:
     case = by_scales(image(1, 1, 4, 4), [1, 1, 2, 2], mode="cubic", exclude_outside=1)
     agree(case)
@@ -97,6 +113,9 @@ def test_crop(mode: str, fed: bool) -> None:
     inputs = [image(1, 1, 5, 6), roi, None, np.array([1, 1, 4, 5])]
     known = frozenset({3} if fed else {1, 3})
     agree(Case("Resize", inputs, attributes, constants=known))
+    if mode != "nearest":
+        inputs = [image(1, 1, 15, 16), roi, None, np.array([1, 1, 4, 5])]
+        agree(Case("Resize", inputs, {**attributes, "antialias": 1}, constants=known))
 
 
 @pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])

@@ -6,6 +6,7 @@ how much, depends on its place along that axis alone, so tables hold it, made be
     index[x, tap], weight[x, tap]          for every axis that changes
     y[j, i] = Σ_t weight[i, t] * (Σ_s weight[j, s] * x[index[j, s], index[i, t]])
 
+Where there are many taps, the sums over s of a whole row come first, and are kept: the same sums, each once.
 Coordinates are float32, as the scales are.
 """
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
+from sardonyx.loops.index import flatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.ops.lowering import Nest, Position, Site
 from sardonyx.ops.lowerings.scaling import (
@@ -81,6 +83,10 @@ def _resized(site: Site, axes: Sequence[Axis], style: Style) -> None:
         for axis in axes
         if not axis.unchanged and (repeats == 1 or axis.axis != along)
     }
+    if style.mode != "nearest" and list(tables)[1:] == [along] and not _is_written_out(tables):
+        down, innermost = tables.values()
+        _by_rows(site, down, innermost, style, dtype)
+        return
     work = shape[along] * product(table.taps for table in tables.values()) * 2
     with b.parallel((*shape[:along], *shape[along + 1 :]), work) as around:
         picked = {
@@ -241,9 +247,13 @@ def _value(
             place[one.table.axis.axis] = one.entries[0][0]
         value = site.read(0, place)
     else:
-        unrolled = product(one.table.taps for one in axes)
-        written_out = isinstance(unrolled, int) and unrolled <= MAX_UNROLLED
+        written_out = _is_written_out({one.table.axis.axis: one.table for one in axes})
         value = _blend(site, axes, position, dtype, written_out)
+    return _or_beyond(value, axes, style, dtype)
+
+
+def _or_beyond(value: Expr, axes: Sequence[Picked], style: Style, dtype: Dtype) -> Expr:
+    """The value, or what stands for one outside of the input."""
     outside = [one.outside for one in axes if one.outside is not None]
     if not outside:
         return value
@@ -265,11 +275,8 @@ def _blend(
         index, weight = entry
         place = list(position)
         place[last.table.axis.axis] = index
-        assert weight is not None, "only nearest has no weights"
-        weighed = weight * _blend(site, others, tuple(place), dtype, written_out)
-        same = turns_out_the_same(b, last.table.axis)
-        # Neighbours along an axis that is left alone count for nothing, infinities and NaN too.
-        return weighed if same is None else where(same & apply("eq", weight, 0), 0, weighed)
+        value = _blend(site, others, tuple(place), dtype, written_out)
+        return _weighed(b, last.table.axis, weight, value)
 
     if written_out and last.entries:
         return reduce(lambda a, c: b.let(a + c), [term(entry) for entry in last.entries])
@@ -277,6 +284,56 @@ def _blend(
     with b.loop(last.table.taps) as tap:
         b.set(total, total + term(last.entry(b, tap)))
     return total
+
+
+def _weighed(b: Builder, axis: Axis, weight: Expr | None, value: Expr) -> Expr:
+    assert weight is not None, "only nearest has no weights"
+    weighed = weight * value
+    same = turns_out_the_same(b, axis)
+    # Neighbours along an axis that is left alone count for nothing, infinities and NaN too.
+    return weighed if same is None else where(same & apply("eq", weight, 0), 0, weighed)
+
+
+# Rows
+
+
+def _is_written_out(tables: Mapping[int, Table]) -> bool:
+    """Whether an element has so few neighbours that no loop runs over them."""
+    return math.prod(table.taps for table in tables.values()) <= MAX_UNROLLED
+
+
+def _by_rows(site: Site, down: Table, along: Table, style: Style, dtype: Dtype) -> None:
+    """Two axes, the second of them innermost: a row is blended of rows, and then along itself.
+
+    parallel over rows of y
+      for tap: vector column
+        row[column] += weight[tap] * x[index[tap], column]
+      for element
+        y[…] = Σ_t weight[t] * row[index[t]]
+    """
+    b, (*rows, length) = site.b, site.out_shape()
+    width = site.shape(0)[-1]
+    blended = site.scratch(dtype, product(rows) * width)
+    with b.parallel(rows, down.taps * width + along.taps * length) as around:
+        start = flatten(around, rows) * width
+        with b.loop(width, "vector") as column:
+            b.store(blended, start + column, const(0, dtype))
+        picked = Picked(b, down, around[down.axis.axis])
+        with b.loop(down.taps) as tap:
+            place = list(around)
+            place[down.axis.axis], weight = picked.entry(b, tap)
+            with b.loop(width, "vector") as column:
+                value = cast(site.operand(0, (*place, column)), dtype)
+                more = _weighed(b, down.axis, weight, value)
+                b.store(blended, start + column, b.load(blended, start + column) + more)
+        with b.loop(length) as at:
+            here = Picked(b, along, at)
+            total = b.local(const(0, dtype))
+            with b.loop(along.taps) as tap:
+                index, weight = here.entry(b, tap)
+                value = b.load(blended, start + index)
+                b.set(total, total + _weighed(b, along.axis, weight, value))
+            site.store((*around, at), _or_beyond(total, (picked, here), style, dtype))
 
 
 RESIZE = Nest(_resize)
