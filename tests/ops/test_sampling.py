@@ -30,6 +30,18 @@ def test_grid(mode: str, padding: str, aligned: int) -> None:
     agree(Case("GridSample", [normal(2, 2, 4, 5), grid(2, 3, 4, 2)], attributes))
 
 
+@pytest.mark.parametrize("channels", [8, 9])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "reflection"])
+def test_grid_of_many_channels(channels: int, mode: str, padding: str) -> None:
+    """By a table of all places, several channels at a time where that divides them."""
+    attributes = {"mode": mode, "padding_mode": padding}
+    agree(Case("GridSample", [normal(2, channels, 4, 5), grid(2, 3, 4, 2)], attributes))
+    agree(Case("GridSample", [normal(1, channels, 0, 5), grid(1, 3, 4, 2)], attributes))
+    if mode != "cubic":
+        agree(Case("GridSample", [normal(1, channels, 3, 4, 5), grid(1, 2, 3, 2, 3)], attributes))
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_grid_of_other_ranks(mode: str) -> None:
     agree(Case("GridSample", [normal(1, 2, 3, 4, 5), grid(1, 2, 3, 2, 3)], {"mode": mode}))
@@ -56,6 +68,7 @@ def test_grid_symbolic() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 def test_grid_types(dtype: Any) -> None:
     agree(Case("GridSample", [normal(1, 2, 4, 5, dtype=dtype), grid(1, 3, 3, 2, dtype=dtype)]))
+    agree(Case("GridSample", [normal(1, 8, 4, 5, dtype=dtype), grid(1, 3, 3, 2, dtype=dtype)]))
 
 
 def test_grid_with_channels_last() -> None:

@@ -1,22 +1,27 @@
 """Sampling at computed places: GridSample and AffineGrid.
 
     parallel over places of the grid
-      index[axis][tap], weight[axis][tap]      from the coordinates, once for all channels
-      for channels: y[…] = Σ weight[0][s] * weight[1][t] * x[…, index[0][s], index[1][t]]
+      index[corner], weight[corner]              from the coordinates, once for all channels
+    parallel over channels
+      for places: y[…] = Σ weight[corner] * x[…, index[corner]]
 
+Where channels lie last, or are few, they are taken place by place, and there is no table.
 Coordinates are float64: a place between two elements must not slip over one of them.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
+from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.ops.lowering import Element, Nest, Position, Site
 from sardonyx.ops.lowerings.windows import check_same
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, at_least, ceil_div, product
 
 __all__ = ["AFFINE_GRID", "GRID_SAMPLE"]
 
@@ -24,6 +29,9 @@ MODES = {"bilinear": "linear", "bicubic": "cubic"}
 PADDINGS = ("zeros", "border", "reflection")
 FAR = 1e15  # beyond any image; no index leaves 64 bits
 CUBIC_A = -0.75
+FEW_CHANNELS = 7  # that no table is worth
+MOST_CORNERS = 16  # that are written out for several channels
+TOGETHER = 4  # channels that share what is read of a table
 
 
 def _grid_sample(site: Site) -> None:
@@ -37,26 +45,95 @@ def _grid_sample(site: Site) -> None:
     rank = "the grid has {value} coordinates for {limit} dimensions"
     check_same(b, grid[-1], len(x) - 2, rank)
     dtype: Dtype = "f32" if site.dtype(0) in ("f16", "bf16", "f32") else "f64"
-    full = reduce(lambda a, c: a & c, (b.size(size) > 0 for size in x[2:]))
-    batch, channels, *space = site.out_shape()
     taps = {"nearest": 1, "linear": 2, "cubic": 4}[mode]
-    work = channels * taps ** len(space) * 2 + 16 * len(space)
-    with b.parallel((batch, *space), work) as (n, *at):
-        sampled = [_taps(site, (n, *at), axis, mode, padding) for axis in range(len(space))]
-        corners = [
+    sample = Sample(site, mode, padding, dtype, taps ** (len(x) - 2))
+    few = at_least(FEW_CHANNELS, x[1])
+    if site.channels_last or few:
+        _by_places(sample)
+    else:
+        _by_channels(sample)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is sampled how: `corners` elements of the input make one."""
+
+    site: Site
+    mode: str
+    padding: str
+    dtype: Dtype
+    corners: int
+
+    def taken(self, n: Size, at: Sequence[Size]) -> list[tuple[Position, Expr]]:
+        """The places of the corners for one place of the grid, and their weights."""
+        sampled = [
+            _taps(self.site, (n, *at), axis, self.mode, self.padding) for axis in range(len(at))
+        ]
+        return [
             (
                 tuple(index for index, _ in corner),
-                b.let(cast(reduce(lambda a, c: a * c, (weight for _, weight in corner)), dtype)),
+                cast(reduce(lambda a, c: a * c, (weight for _, weight in corner)), self.dtype),
             )
             for corner in itertools.product(*sampled)
         ]
+
+    def total(self, n: Size, c: Size, taken: Iterable[tuple[Position, Expr]]) -> Expr:
+        """The sum of the corners; 0 where the input is empty."""
+        site, b = self.site, self.site.b
+        full = reduce(lambda a, c: a & c, (b.size(size) > 0 for size in site.shape(0)[2:]))
+        total = b.local(const(0, self.dtype))
+        with b.when(full):
+            for place, weight in taken:
+                value = cast(site.operand(0, (n, c, *place)), self.dtype)
+                b.set(total, total + value * weight)
+        return total
+
+
+def _by_places(sample: Sample) -> None:
+    """A place after the other, and vectors along its channels."""
+    b, (batch, channels, *space) = sample.site.b, sample.site.out_shape()
+    work = channels * sample.corners * 2 + 16 * len(space)
+    with b.parallel((batch, *space), work) as (n, *at):
+        taken = [(place, b.let(weight)) for place, weight in sample.taken(n, at)]
         with b.loop(channels, "vector") as c:
-            total = b.local(const(0, dtype))
-            with b.when(full):
-                for places, weight in corners:
-                    value = cast(site.operand(0, (n, c, *places)), dtype)
-                    b.set(total, total + value * weight)
-            site.store((n, c, *at), total)
+            sample.site.store((n, c, *at), sample.total(n, c, taken))
+
+
+def _tables(sample: Sample) -> tuple[str, str]:
+    """The corners of all places, one after the other: where they are in the image, and their weights."""
+    site, b = sample.site, sample.site.b
+    image, (batch, _, *space) = site.shape(0)[2:], site.out_shape()
+    corners, count = sample.corners, batch * product(space) * sample.corners
+    kind: Dtype = "i32" if at_least(2**31, product(image)) else "i64"
+    indices, weights = site.scratch(kind, count), site.scratch(sample.dtype, count)
+    with b.parallel((batch, *space), 16 * len(space) + 4 * corners) as (n, *at):
+        entry = flatten((n, *at), (batch, *space)) * corners
+        for corner, (place, weight) in enumerate(sample.taken(n, at)):
+            b.store(indices, entry + corner, cast(b.size(flatten(place, image)), kind))
+            b.store(weights, entry + corner, weight)
+    return indices, weights
+
+
+def _by_channels(sample: Sample) -> None:
+    """A few channels after the others, by tables."""
+    site, b = sample.site, sample.site.b
+    image, (batch, channels, *space) = site.shape(0)[2:], site.out_shape()
+    places, corners = product(space), sample.corners
+    indices, weights = _tables(sample)
+    whole = isinstance(channels, int) and channels % TOGETHER == 0
+    together = TOGETHER if whole and corners <= MOST_CORNERS else 1
+    blocks = (batch, ceil_div(channels, together))
+    with b.parallel(blocks, corners * places * 2 * together) as (n, c), b.loop(places) as flat:
+        entries = [(n * places + flat) * corners + corner for corner in range(corners)]
+        found = [b.index(b.load(indices, entry), product(image)) for entry in entries]
+        taken = [
+            (unflatten(index, image, b.ranges), b.let(b.load(weights, entry)))
+            for index, entry in zip(found, entries, strict=True)
+        ]
+        place = unflatten(flat, space, b.ranges)
+        for channel in range(together):
+            one = c * together + channel
+            site.store((n, one, *place), sample.total(n, one, taken))
 
 
 def _taps(
