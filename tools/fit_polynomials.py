@@ -118,6 +118,21 @@ def gelus(name: str, says: str, part: Function) -> tuple[Fit, Fit]:
 HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")
 ROOT = mp.sqrt(2)
 
+
+def tanh(name: str, degree: int, ctype: str, block: int) -> Fit:
+    return Fit(
+        name,
+        "(e^2r - 1)/2 = r + r²·P(r), |r| <= ln2/4; error in tanh",
+        lambda r: (mp.expm1(2 * r) / 2 - r) / r**2,
+        _tanh_weight,
+        -HALF_LN2 / 2,
+        HALF_LN2 / 2,
+        degree,
+        ctype,
+        block,
+    )
+
+
 FITS = (
     Fit(
         "exp",
@@ -140,17 +155,7 @@ FITS = (
         8,
         "float",
     ),
-    Fit(
-        "tanh",
-        "(e^2r - 1)/2 = r + r²·P(r), |r| <= ln2/4; error in tanh",
-        lambda r: (mp.expm1(2 * r) / 2 - r) / r**2,
-        _tanh_weight,
-        -HALF_LN2 / 2,
-        HALF_LN2 / 2,
-        4,
-        "float",
-        block=2,
-    ),
+    tanh("tanh", 4, "float", block=2),
     odd(
         "erf",
         "erf x = x + x·P(x²), |x| <= 0.92",
@@ -212,6 +217,7 @@ FITS = (
         "double",
         1,
     ),
+    tanh("wide_tanh", 10, "double", block=4),
     odd("sinh", "sinh x = x + x³·P(x²), |x| <= 1", mp.sinh, mp.mpf(1), 4, "double"),
     odd("atan", "atan x = x + x³·P(x²), |x| <= sqrt(2) - 1", mp.atan, ROOT - 1, 6, "double"),
     odd("asin", "asin x = x + x³·P(x²), |x| <= 1/2", mp.asin, mp.mpf("0.5"), 7, "double"),

@@ -131,6 +131,14 @@ static inline double sx_poly_log2(double x) {
         + x * (0x1.0bb7be499595ap-2 + x * 0x1.f184bdaa510ecp-3)))));
 }
 
+/* (e^2r - 1)/2 = r + r²·P(r), |r| <= ln2/4; error in tanh; error 2^-62.4 */
+static inline double sx_poly_wide_tanh(double x) {
+    const double x2 = x * x, x3 = x2 * x, x4 = x2 * x2;
+    return 0x1.p+0 + x * 0x1.555555555555bp-1 + x2 * 0x1.55555555555afp-2 + x3 * 0x1.111111110ec24p-3
+        + x4 * (0x1.6c16c16c054fp-5 + x * 0x1.a01a01b383515p-7 + x2 * 0x1.a01a01d10fe6cp-9 + x3 * 0x1.71ddf02ef122bp-11
+        + x4 * (0x1.27e4b246f9b6ap-13 + x * 0x1.af6bb0fbf2d03p-16 + x2 * 0x1.1f8327815c7e1p-18));
+}
+
 /* sinh x = x + x³·P(x²), |x| <= 1; error 2^-43.5 */
 static inline double sx_poly_sinh(double x) {
     return 0x1.5555555576d06p-3

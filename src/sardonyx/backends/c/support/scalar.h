@@ -2,7 +2,7 @@
  *
  * All are `static inline` and defined for every operand; docs/numerics.md says what they answer.
  * Float addition, subtraction, multiplication and division, and comparisons, are C's own operators.
- * Written for -fno-math-errno -fno-trapping-math and either setting of -ffp-contract; float64
+ * Written for -fno-math-errno -fno-trapping-math and either setting of -ffp-contract; most float64
  * functions and `fmod` call the C library (-lm).
  */
 #ifndef SX_SCALAR_H

@@ -109,6 +109,18 @@ def test_error_of_a_softmaxs_weights(library: Library) -> None:
     assert np.isnan(library("exp_weight_f32", np.array([np.nan], np.float32))).all()
 
 
+def test_error_of_tanh_of_float64(library: Library) -> None:
+    random = np.random.default_rng(5)
+    parts = [np.exp(random.uniform(-40, 4, 1 << 17)), random.uniform(0, 2, 1 << 17)]
+    x = np.concatenate([*parts, [0.0, 5e-324, 1e-310, 19.0, 1e300, np.inf]])
+    x = np.concatenate([x, -x])
+    got, want = library("tanh_f64", x), np.tanh(x.astype(np.longdouble))
+    assert (np.abs(got - want) <= 2 * np.spacing(np.abs(want.astype(np.float64)))).all()
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
+    assert (got[np.isinf(x)] == np.sign(x[np.isinf(x)])).all()
+    assert np.isnan(library("tanh_f64", np.array([np.nan]))).all()
+
+
 def powers() -> tuple[Any, Any]:
     random = np.random.default_rng(7)
     bases = np.concatenate([samples(1 << 17), random.uniform(0, 4, 1 << 18).astype(np.float32)])
