@@ -11,12 +11,13 @@ turns as in `benchmarks.peers`; a call includes what a Session asks of Python.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -109,35 +110,49 @@ def _type(array: Array) -> str:
     return f"{name.lower()}[{shape}]" if shape else name.lower()
 
 
-def measure(case: Case, threads: int, rounds: int) -> tuple[float, Ratio | None, str]:
-    """Seconds of ours, the ratio, and what runs on the reference backend."""
+def measure(case: Case, threads: int, rounds: int) -> dict[str, Any]:
+    """Seconds of ours, the ratio where the peer runs it, and why anything runs on the reference backend."""
     with tempfile.TemporaryDirectory(prefix="sardonyx-operators-") as folder:
         work = Work(case.line, case.save(Path(folder)), case.feeds, "operators")
         session = Session(work.path, threads=threads)
-        slow = ", ".join(p.reason for p in session.placement if p.backend != "native")
+        reasons = [p.reason for p in session.placement if p.backend != "native"]
         theirs = open_peer("onnxruntime", work, threads)
         calls = {"ours": lambda: session.run(None, case.feeds)}
         seconds = in_turns(calls | ({"theirs": theirs} if theirs else {}), rounds)
     ratio = ratio_of(seconds["ours"], seconds["theirs"]) if theirs else None
-    return statistics.median(seconds["ours"]), ratio, slow
+    return {
+        "case": case.line,
+        "ours": statistics.median(seconds["ours"]),
+        "ratio": asdict(ratio) if ratio else None,
+        "reference": reasons,
+    }
 
 
 def main() -> None:
     arguments = _arguments()
     warnings.simplefilter("ignore")
-    print("; ".join(describe_machine(arguments.threads, ["onnxruntime"]).values()))
-    ratios = []
+    machine = describe_machine(arguments.threads, ["onnxruntime"])
+    print("; ".join(machine.values()))
+    rows = []
     for case in cases(arguments.words):
-        seconds, ratio, slow = measure(case, arguments.threads, arguments.rounds)
-        if ratio:
-            ratios.append(ratio.median)
-        if slow or not ratio or ratio.median >= arguments.over:
-            print(case.line, f"{1e6 * seconds:.0f} µs", ratio or "–", slow, flush=True)
-    slower = sum(ratio > SLOW for ratio in ratios)
-    print(
-        f"{len(ratios)} cases, geometric mean {statistics.geometric_mean(ratios):.2f} × onnxruntime,"
-        f" {slower} above {SLOW}"
+        row = measure(case, arguments.threads, arguments.rounds)
+        rows.append(row)
+        ratio = Ratio(**row["ratio"]) if row["ratio"] else None
+        if row["reference"] or not ratio or ratio.median >= arguments.over:
+            took = f"{1e6 * row['ours']:.0f} µs"
+            print(case.line, took, ratio or "–", *row["reference"], flush=True)
+    print(summary(rows))
+    if arguments.json:
+        content = {"kind": "operators", "machine": machine, "results": rows}
+        arguments.json.write_text(json.dumps(content, indent=1))
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    ratios = [row["ratio"]["median"] for row in rows if row["ratio"]]
+    mean = (
+        f", geometric mean {statistics.geometric_mean(ratios):.2f} × onnxruntime" if ratios else ""
     )
+    return f"{len(ratios)} cases{mean}, {sum(ratio > SLOW for ratio in ratios)} above {SLOW}"
 
 
 def _arguments() -> argparse.Namespace:
@@ -148,6 +163,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--over", type=float, default=0, help="show ratios from here on")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
     return parser.parse_args()
 
 

@@ -19,6 +19,7 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ make them. Engines take turns in one process, in blocks with pauses between them
 peer's, the median over the rounds, with the lowest and the highest: **under 1, Sardonyx is faster**.
 """
 MEGABYTE = 1 << 20
+BANDS = (0.0, 0.5, 0.8, 1.1, 1.5, float("inf"))  # of ratios of operators
 
 # The chart: one row a model, one bar a peer, on a scale from 0 to LIMIT times the peer's time.
 ROW, BAR, LEFT, WIDTH, LIMIT = 13, 10, 190, 520, 1.5
@@ -153,6 +155,33 @@ def real_section(content: Result) -> str:
     return "\n".join(lines)
 
 
+def operators_section(content: Result) -> str:
+    """How many take how long, and those that take longer than the peer's."""
+    rows = sorted(
+        (row for row in content["results"] if row["ratio"] is not None),
+        key=lambda row: -row["ratio"]["median"],
+    )
+    ratios = [row["ratio"]["median"] for row in rows]
+    bands = [sum(low <= ratio < high for ratio in ratios) for low, high in pairwise(BANDS)]
+    lines = [
+        f"{len(ratios)} operators one by one, at sizes that models have (`python -m benchmarks.operators`): "
+        f"geometric mean **{statistics.geometric_mean(ratios):.2f}** × onnxruntime.",
+        "",
+        "| under 0.5 | to 0.8 | to 1.1 | to 1.5 | above |",
+        "|--:|--:|--:|--:|--:|",
+        f"| {' | '.join(map(str, bands))} |",
+        "",
+        "| above 1.1: inputs, and the node; capitals are constants | µs | × onnxruntime |",
+        "|---|--:|--:|",
+    ]
+    lines += [
+        f"| `{row['case']}` | {1e6 * row['ours']:.0f} | {ratio_text(row['ratio'])} |"
+        for row in rows
+        if row["ratio"]["median"] > BANDS[3]
+    ]
+    return "\n".join(lines)
+
+
 def chart(rows: Sequence[Result], title: str) -> str:
     """Bars as SVG; a line at 1, where both are level."""
     peers = peers_of(rows)
@@ -199,6 +228,7 @@ SECTIONS: Mapping[str, Callable[[Result], str]] = {
     "start-up": start_up_section,
     "accuracy": accuracy_section,
     "real": real_section,
+    "operators": operators_section,
     "tuning": tuning_section,
     "quantized": quantized_section,
 }
@@ -219,6 +249,7 @@ def page(contents: Sequence[Result]) -> tuple[str, dict[str, str]]:
             "quantized": f"INT8, batch 1, {threads}: the file of {content.get('by', '')}'s quantizer in every engine",
             "tuning": "Tuned and untuned (`Session(tune=True)`)",
             "real": f"Trained models from packages, {threads}",
+            "operators": f"Operators alone, {threads}",
         }[kind]
         if kind == "speed":
             name = f"benchmarks-{content['ours'].replace(' ', '-')}-{machine['threads']}.svg"
