@@ -27,10 +27,8 @@ __all__ = ["Across", "across"]
 LINE = 64  # bytes of a line of the cache
 RUN = 256  # bytes that a block has along the lines: processors fetch the next line themselves
 LINES = 16  # of a block, side by side
-CLOSE, COLLIDING = (
-    4,
-    1 << 14,
-)  # lines of a block where all would have the same place in the cache: so many bytes, or times, apart
+# Fewer where they are so many bytes, or times as many, apart: all would have the same place in the cache.
+CLOSE = ((1 << 14, 4), (1 << 12, 8))
 FEW = 4  # elements of the innermost axis that are written out
 
 Places: TypeAlias = Callable[[], Iterable[tuple[tuple[Size, ...], Size]]]
@@ -81,9 +79,15 @@ def across(loads: Iterable[Load], at: Sequence[Size], extents: Sequence[Size]) -
         axis = steps.index(1)
         size = extents[axis]
         if not isinstance(size, int) or size * each >= LINE // 2:
-            collide = isinstance(step, int) and step * each % COLLIDING == 0
-            return Across(axis, RUN // each, CLOSE if collide else LINES)
+            return Across(axis, RUN // each, _lines(step * each))
     return None
+
+
+def _lines(apart: Size) -> int:
+    """How many lines a block has, by the bytes from one to the next."""
+    if not isinstance(apart, int):
+        return LINES
+    return next((lines for places, lines in CLOSE if apart % places == 0), LINES)
 
 
 def _rest(extent: Size, first: Size, block: int) -> Size:
