@@ -38,6 +38,17 @@ WINDOWS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 0, 5), {"kernel_shape": [3, 2], "pads": [2, 1, 2, 1]}),
     ((1, 2, 4, 0), {"kernel_shape": [2, 3], "pads": [1, 2, 1, 2]}),
     ((1, 2, 8, 9), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ((1, 2, 7, 5), {"kernel_shape": [1280, 9], "strides": [1280, 9], "ceil_mode": 1}),
+    (
+        (1, 2, 3, 2),
+        {
+            "kernel_shape": [3, 3],
+            "dilations": [2, 1],
+            "strides": [3, 2],
+            "pads": [0, 0, 1, 0],
+            "ceil_mode": 1,
+        },
+    ),
     ((1, 1, 19, 4), {"kernel_shape": [17, 1], "pads": [1, 0, 0, 0]}),
     ((1, 3, 4, 300), {"kernel_shape": [3, 5], "pads": [1, 3, 1, 2], "strides": [1, 2]}),
 ]

@@ -45,12 +45,13 @@ class Window:
         begin, end = (0, 0) if self.auto_pad == "VALID" else (self.begins[axis], self.ends[axis])
         extent = self.extent(axis)
         room = size + begin + end - extent
-        if isinstance(room, int) and room < 0:
+        rounded = ceil_mode and self.auto_pad == "NOTSET"  # a window may reach past the input
+        if isinstance(room, int) and room <= (-stride if rounded else -1):
             call.fail(
                 f"the window of {extent} is larger than the padded input of {size} + {begin} + "
                 f"{end} along spatial dimension {axis}"
             )
-        if not ceil_mode or self.auto_pad == "VALID":
+        if not rounded:
             return room // stride + 1
         # Rounded up, but a window may not start past the input and its leading padding.
         past = end + stride - extent

@@ -60,8 +60,13 @@ def window_of(site: Site) -> tuple[Axis, ...]:
     return axes_of(window, shape[2:], site.out_shape()[2:])
 
 
+def _check_room(site: Site, axes: tuple[Axis, ...]) -> None:
+    without = site.call.str_attr("auto_pad", "NOTSET") in ("NOTSET", "")
+    check_room(site, axes, without and bool(site.call.int_attr("ceil_mode")))
+
+
 def _pool(site: Site, axes: tuple[Axis, ...], fold: Fold) -> None:
-    check_room(site, axes)
+    _check_room(site, axes)
     if site.channels_last:
         _pool_channels(site, axes, fold)
     else:
@@ -113,7 +118,7 @@ def _max_pool(site: Site) -> None:
         return
     start = lowest(sum_dtype(site.dtype(0)))
     if is_separable(axes, site.channels_last):
-        check_room(site, axes)
+        _check_room(site, axes)
         separable_maxima(site, axes, start)
     else:
         _pool(site, axes, Fold(start, maximum))
@@ -121,7 +126,7 @@ def _max_pool(site: Site) -> None:
 
 def _max_pool_with_indices(site: Site, axes: tuple[Axis, ...]) -> None:
     """The first maximum and where it is, counted over the whole input without padding; NaN is largest."""
-    check_room(site, axes)
+    _check_room(site, axes)
     b, shape = site.b, site.shape(0)
     by_columns = bool(site.call.int_attr("storage_order"))
     space = shape[2:]

@@ -79,17 +79,26 @@ def axes_of(window: Attributes, spatial: Shape, windows: Shape) -> tuple[Axis, .
             pads = (half, total - half)
             if window.auto_pad == "SAME_LOWER":
                 pads = (total - half, half)
-        axes.append(
-            Axis(size, count, window.kernel[number], stride, window.dilations[number], *pads)
-        )
+        kernel, dilation = window.kernel[number], window.dilations[number]
+        kernel = _within(kernel, ceil_div(size + pads[0] + pads[1], dilation))
+        axes.append(Axis(size, count, kernel, stride, dilation, *pads))
     return tuple(axes)
 
 
-def check_room(site: Site, axes: Sequence[Axis]) -> None:
-    """A window that is larger than the padded input has no place; only a run may know."""
+def _within(kernel: Size, taps: Size) -> Size:
+    """Taps past the padded input (of a single window, in ceil mode) are never on it."""
+    known = isinstance(kernel, int) and isinstance(taps, int)
+    return min_of(kernel, max_of(taps, 1)) if known else kernel
+
+
+def check_room(site: Site, axes: Sequence[Axis], ceil_mode: bool = False) -> None:
+    """A window that is larger than the padded input has no place; only a run may know.
+
+    In ceil mode it may reach past the end, by less than a step.
+    """
     b = site.b
     for axis in axes:
-        room = b.size(axis.size + axis.begin + axis.end)
+        room = b.size(axis.size + axis.begin + axis.end + (axis.stride - 1 if ceil_mode else 0))
         fault = room < b.size(axis.span)
         reason = "a window of {value} is larger than the padded input of {limit}"
         b.fail_if(fault, reason, b.size(axis.span), room)

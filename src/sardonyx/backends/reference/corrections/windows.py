@@ -107,21 +107,24 @@ def make_windows(call: Call, shape: Sequence[int], kernel: Sequence[int]) -> Win
     spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
     begin, end = _padding(call, spatial, spans, strides)
     ceil = bool(call.attr("ceil_mode", 0)) and call.attr("auto_pad", "NOTSET") == "NOTSET"
-    sizes = []
+    sizes, taps = [], []
     for axis in range(count):
-        room = spatial[axis] + begin[axis] + end[axis] - spans[axis]
-        if room < 0:
+        padded = spatial[axis] + begin[axis] + end[axis]
+        room = padded - spans[axis]
+        if room <= (-strides[axis] if ceil else -1):
             raise RunError(
                 f"a window of {spans[axis]} is larger than the padded input of "
-                f"{spatial[axis] + begin[axis] + end[axis]} on axis {axis + 2}",
+                f"{padded} on axis {axis + 2}",
                 value=spans[axis],
-                limit=spatial[axis] + begin[axis] + end[axis],
+                limit=padded,
             )
         size = (-(-room // strides[axis]) if ceil else room // strides[axis]) + 1
         if ceil and (size - 1) * strides[axis] >= spatial[axis] + begin[axis]:
             size -= 1  # it would start in the padding on the right
         sizes.append(size)
-    return Windows(tuple(kernel), strides, dilations, begin, end, tuple(sizes))
+        # A single window may reach past all padding in ceil mode: what is there is never counted.
+        taps.append(min(kernel[axis], max(-(-padded // dilations[axis]), 1)))
+    return Windows(tuple(taps), strides, dilations, begin, end, tuple(sizes))
 
 
 def _padding(
