@@ -9,6 +9,7 @@ from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
 
 import sardonyx as sx
 from sardonyx.errors import RunError
+from sardonyx.plan.kernels import ProductKernel
 
 RNG = np.random.default_rng(11)
 
@@ -127,3 +128,35 @@ def test_few_rows_give_the_same_bits_for_any_number_of_threads() -> None:
     case = Case("MatMul", [normal(2, 3, 901), normal(2, 901, 1203)])
     one, two = (sx.Session(case.model(), threads=n).run(None, case.feeds()) for n in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])
+
+
+@pytest.mark.parametrize("shape", [(37, 1, 48), (5, 1, 9, 1, 48), (1, 37, 1, 48), (0, 1, 48)])
+@pytest.mark.parametrize("constants", [frozenset[int](), frozenset({1})])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_many_products_of_one_row_are_rows_of_one_product(
+    shape: tuple[int, ...], constants: frozenset[int], dtype: Any
+) -> None:
+    """As of a model whose sequences come first, with a batch of one."""
+    op = "MatMulInteger" if dtype is np.uint8 else "MatMul"
+    inputs = [np.abs(normal(*of) * 50).astype(dtype) for of in (shape, (48, 33))]
+    case = Case(op, inputs, constants=constants)
+    agree(case, interpreted=False)
+    kernels = plan_of(sx.load(case.model())).kernels
+    heights = [kernel.rows for kernel in kernels if isinstance(kernel, ProductKernel)]
+    assert heights in ([], [inputs[0].size // 48])  # none: without elements
+
+
+def test_one_row_taken_out_of_each_matrix() -> None:
+    """The last state of every sequence, as a classifier reads it: rows that lie far from each other."""
+    model = sx.load(
+        onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["": 18]>
+        last (float[N, 7, 48] x, float[48, 33] w) => (float[N, 1, 33] y)
+        <int64[1] begin = {6}, int64[1] end = {7}, int64[1] axis = {1}> {
+            row = Slice (x, begin, end, axis)
+            y = MatMul (row, w)
+        }""")
+    )
+    x, w = normal(20, 7, 48), normal(48, 33)
+    (y,) = sx.Session(model).run(None, {"x": x, "w": w})
+    np.testing.assert_allclose(y, x[:, 6:] @ w, rtol=1e-5, atol=1e-5)

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from sardonyx.loops.index import unflatten
 from sardonyx.model.opset import normal_domain
 from sardonyx.ops.lowering import Product
-from sardonyx.plan.contract import INNER, complete, matrix_of, row_epilogue
+from sardonyx.plan.contract import INNER, as_one_matrix, complete, matrix_of, row_epilogue
 from sardonyx.plan.group import Group
 from sardonyx.plan.kernels import BATCH, COLUMN, ROW, Choice, CodedWeights, ProductKernel
 from sardonyx.plan.origins import Packing
@@ -82,9 +82,8 @@ def write_coded_product(writer: Writer, group: Group, target: Target) -> Written
     if a is None or a.dtype != "f32" or a.by_column != 1:
         return None
     rows = batch * contraction.rows
-    if batch != 1 and a.offset != symbol(BATCH) * (contraction.rows * a.by_row):
-        return None
-    if not _pays(writer, group, rows, inner, columns):
+    a = as_one_matrix(a, contraction.rows, batch)
+    if a is None or not _pays(writer, group, rows, inner, columns):
         return None
     block = codes.block if codes.block <= _LONG else _USUAL
     blocks = -(-inner // block)

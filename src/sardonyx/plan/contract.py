@@ -42,7 +42,15 @@ from sardonyx.plan.thin import is_thin, write_thin_product
 from sardonyx.plan.write import NeedsBytes, PackedConstant, Writer, Written
 from sardonyx.sizes import Size, ceil_div, product, symbol, symbols
 
-__all__ = ["INNER", "complete", "matrix_of", "merges_rows", "row_epilogue", "write_matrix_product"]
+__all__ = [
+    "INNER",
+    "as_one_matrix",
+    "complete",
+    "matrix_of",
+    "merge_rows",
+    "row_epilogue",
+    "write_matrix_product",
+]
 
 INNER = "%k"
 
@@ -63,7 +71,8 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     b = matrix_of(writer, group, 1, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN)
     if a is None or b is None or a.dtype != b.dtype:
         return None
-    merged = merges_rows(a, b, contraction, batch)
+    whole = merge_rows(a, b, contraction.rows, batch)
+    merged, a = whole is not None, whole or a
     rows = batch * contraction.rows if merged else contraction.rows
     if target.panel(contraction.dtype, few=False) is None:
         return None
@@ -179,13 +188,25 @@ def _load(writer: Writer, element: Expr) -> Load | None:
     return element
 
 
-def merges_rows(a: Matrix, b: Matrix, contraction: Contraction, batch: Size) -> bool:
-    """Whether all products share one operand, and their rows follow each other in memory."""
+def as_one_matrix(a: Matrix, rows: Size, batch: Size) -> Matrix | None:
+    """The rows of all products as those of one matrix; None where they do not follow each other in memory.
+
+    A single row has no distance to a next one: it takes that of the products.
+    """
     if batch == 1:
-        return True
-    return BATCH not in symbols(b.offset) and a.offset == symbol(BATCH) * (
-        contraction.rows * a.by_row
-    )
+        return a
+    distance, offset = coefficient(a.offset, BATCH)
+    if BATCH in symbols(offset):
+        return None
+    if rows == 1:
+        return replace(a, offset=offset, by_row=distance)
+    return replace(a, offset=offset) if distance == rows * a.by_row else None
+
+
+def merge_rows(a: Matrix, b: Matrix, rows: Size, batch: Size) -> Matrix | None:
+    """`a` as one matrix, where all products share the other operand."""
+    shared = batch == 1 or BATCH not in symbols(b.offset)
+    return as_one_matrix(a, rows, batch) if shared else None
 
 
 def _is_packed(writer: Writer, b: Matrix, contraction: Contraction) -> bool:

@@ -41,7 +41,7 @@ from sardonyx.plan.choice import (
     product_variants,
     with_few_columns,
 )
-from sardonyx.plan.contract import INNER, complete, matrix_of, merges_rows, row_epilogue
+from sardonyx.plan.contract import INNER, complete, matrix_of, merge_rows, row_epilogue
 from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
 from sardonyx.plan.graph import Array
 from sardonyx.plan.group import Group
@@ -128,7 +128,8 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
     numbers = (b.offset, b.by_row, b.by_column)
     if not all(isinstance(number, int) for number in numbers):
         return None
-    merged = merges_rows(a, b, contraction, batch)
+    whole = merge_rows(a, b, contraction.rows, batch)
+    merged, a = whole is not None, whole or a
     rows = batch * contraction.rows if merged else contraction.rows
     expected = expected_sizes(target, writer.graph.definitions)
     problem = product_problem(
@@ -222,7 +223,8 @@ def _write_of_runs(
     if matrices is None:
         return None
     x, y = matrices
-    merged = merges_rows(x, y, contraction, batch)
+    whole = merge_rows(x, y, contraction.rows, batch)
+    merged, x = whole is not None, whole or x
     rows = batch * contraction.rows if merged else contraction.rows
     expected = expected_sizes(target, writer.graph.definitions)
     variants = product_variants(target, "i32", rows, inner, expected)
