@@ -393,6 +393,19 @@ def test_where_channels_lie_last_they_are_the_innermost_loop(
             assert steps == [1] * len(steps), "neighbours in memory are stored one after the other"
 
 
+@pytest.mark.parametrize(("channels", "groups"), [(6, 3), (40, 8), (66, 33), (130, 2), (96, 1)])
+def test_groups_of_channels_that_lie_last(channels: int, groups: int) -> None:
+    """Blocks of whole groups, a last one that is shorter, and groups longer than a block."""
+    parameters = [normal(channels), normal(channels)]
+    for space in ((3, 4), (1, 1), (17, 11), (0, 4)):
+        inputs = [normal(2, channels, *space) + 3, *parameters]
+        given = {"num_groups": groups, "epsilon": 0.01}
+        case = Typed("GroupNormalization", inputs, given, constants=PARAMETERS)
+        got, _ = interpret_channels_last(case)
+        (expected,) = run_reference(sx.load(case.model()), case.feeds())
+        close(got, expected, f"{space}")
+
+
 # Fusion
 
 

@@ -299,7 +299,8 @@ class _Reader:
 
     def _call(self, node: ir.Node) -> tuple[Call, tuple[Facts, ...]]:
         inputs = [None if v is None else self.shapes.of(v) for v in node.inputs]
-        call = Call(node, inputs, self.versions.get(normal_domain(node.domain), 1))
+        version = node.version or self.versions.get(normal_domain(node.domain), 1)
+        call = Call(node, inputs, version)
         return call, tuple(self.shapes.of(v) for v in node.outputs)
 
     def _need(self, work: Work) -> None:

@@ -156,7 +156,10 @@ def compile_native(
     ]
     versions = {normal_domain(domain): v for domain, v in model.opset_imports.items()}
     rules = {
-        step.node: size_rule(nodes[step.node], versions[normal_domain(nodes[step.node].domain)])
+        step.node: size_rule(
+            nodes[step.node],
+            nodes[step.node].version or versions[normal_domain(nodes[step.node].domain)],
+        )
         for step in plan.steps
         if isinstance(step, SizeStep)
     }

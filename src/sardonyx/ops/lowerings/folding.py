@@ -12,8 +12,10 @@ what it accumulates is a `Cell`: a number of the row, or one a column.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 
 from sardonyx.loops.build import Builder, cast
 from sardonyx.loops.index import flatten, unflatten
@@ -22,7 +24,7 @@ from sardonyx.loops.operations import INTEGERS
 from sardonyx.ops.lowering import Position
 from sardonyx.sizes import Size, ceil_div, min_of, product
 
-__all__ = ["Cell", "Folding"]
+__all__ = ["BLOCK", "Cell", "Folding"]
 
 ROW_PIECE = 1024  # terms of a row that are summed at a time, in many lanes; more lose more
 COLUMN_PIECE = 128  # and of a column, in one
@@ -55,6 +57,7 @@ class Folding:
 
     Args:
         order: the axes as they lie in memory, outermost first; as they are numbered unless given.
+        unit: columns that belong together: blocks have whole units.
 
     Attributes:
         size: how many elements a set has.
@@ -68,8 +71,10 @@ class Folding:
         shape: Sequence[Size],
         axes: Sequence[int],
         order: Sequence[int] | None = None,
+        unit: int = 1,
     ) -> None:
         self.b = b
+        self.unit = unit
         self.shape = tuple(shape)
         self.axes = tuple(sorted(axes))
         nested = range(len(self.shape)) if order is None else order
@@ -100,7 +105,7 @@ class Folding:
             return
         outer = self._kept[: len(self._kept) - len(self._inner)]
         columns = product(self._sizes(self._inner))
-        self._block = _block_of(columns)
+        self._block = _block_of(columns, self.unit)
         extents = (*self._sizes(outer), ceil_div(columns, self._block))
         with self.b.parallel(extents, work * self.size * self._block) as (*kept, block):
             self._at = dict(zip(outer, kept, strict=True))
@@ -125,7 +130,8 @@ class Folding:
             with self.b.loops(self._sizes(self._folded)) as folded:
                 self._visit_lanes(dict(zip(self._folded, folded, strict=True)), body)
             return
-        merged = [axis for axis in self._inner if axis >= merge_from] or self._inner[-1:]
+        merged = list(takewhile(lambda axis: axis >= merge_from, reversed(self._inner)))[::-1]
+        merged = merged or self._inner[-1:]
         outer = self._folded[: len(self._folded) - len(merged)]
         sizes = self._sizes(merged)
         with self.b.loops(self._sizes(outer)) as apart, self.b.loop(product(sizes), kind) as flat:
@@ -188,6 +194,21 @@ class Folding:
         self.for_sets(lambda position: cell.set(value(position)))
         return cell
 
+    def derive_of_units(self, cell: Cell, value: Callable[[Expr], Expr]) -> Cell:
+        """A number for each column, from the sum of a cell over the columns of its unit."""
+        b = self.b
+        derived = Cell(self, b.array(cell.dtype, self._block), cell.dtype)
+        with b.loop(ceil_div(self._lanes, self.unit)) as unit:
+            total = b.local(const(0, cell.dtype))
+            with b.loop(self.unit) as one:
+                self.lane = unit * self.unit + one
+                b.set(total, total + cell.get())
+            number = b.let(value(total))
+            with b.loop(self.unit, "vector") as one:
+                self.lane = unit * self.unit + one
+                derived.set(number)
+        return derived
+
     def flat(self, position: Position) -> Size:
         """The number of an element in its set."""
         axes = sorted(self._folded)
@@ -227,14 +248,17 @@ class Folding:
             body(self._position(at | dict(zip(self._inner, columns, strict=True))))
 
 
-def _block_of(columns: Size) -> int:
-    """Columns of one block: all of them, or whole vectors that divide them, or the most there may be."""
+def _block_of(columns: Size, unit: int) -> int:
+    """Columns of one block, in whole units: whole vectors that divide them, or the most there may be.
+
+    Half of them rather than all, so that two threads have their share.
+    """
     if not isinstance(columns, int):
         return BLOCK
-    if columns <= BLOCK:
-        return max(columns, 1)
+    most = max(min(BLOCK, columns // 2 // unit * unit), unit, SMALLEST_BLOCK)
     for vectors in (16, 8, 4):
-        for block in range(BLOCK, SMALLEST_BLOCK - 1, -vectors):
+        step = math.lcm(vectors, unit)
+        for block in range(most // step * step, SMALLEST_BLOCK - 1, -step):
             if columns % block == 0:
                 return block
-    return BLOCK
+    return max(min(BLOCK, columns) // unit * unit, unit)

@@ -26,7 +26,7 @@ from sardonyx.ops.lowering import (
     computed,
     loop_dtype,
 )
-from sardonyx.ops.lowerings.folding import Cell, Folding
+from sardonyx.ops.lowerings.folding import BLOCK, Cell, Folding
 from sardonyx.sizes import Size, ceil_div, exact_div, max_of, min_of, product
 
 __all__ = [
@@ -228,21 +228,29 @@ def _instance_norm(site: Site) -> None:
 
 def _group_norm(site: Site) -> None:
     """The channels are seen as groups × channels of a group; before opset 21 a group has one scale."""
-    shape, stash = site.shape(0), Stash.of(site)
+    shape = site.shape(0)
     groups = site.call.int_attr("num_groups", 1)
     if groups < 1:
         site.refuse(f"num_groups is {groups}")
-    channels = exact_div(shape[1], groups)
-    grouped = (shape[0], groups, channels, *shape[2:])
-    space = range(3, len(grouped))
-    order = (0, *space, 1, 2) if site.channels_last else (0, 1, 2, *space)
-    folding = Folding(site.b, grouped, range(2, len(grouped)), order)
     if not isinstance(shape[1], int):
         rest = site.b.size(shape[1] % groups)
         reason = f"{{value}} channels do not divide into {groups} groups"
         site.b.fail_if(apply("ne", rest, 0), reason, site.b.size(shape[1]))
-
     _check_channels(site, groups if site.call.version < 21 else shape[1], 1, 2)
+    channels = exact_div(shape[1], groups)
+    if site.channels_last and isinstance(channels, int) and 1 < channels <= BLOCK:
+        _group_norm_by_columns(site, channels)
+    else:
+        _group_norm_by_rows(site, groups, channels)
+
+
+def _group_norm_by_rows(site: Site, groups: int, channels: Size) -> None:
+    """Group by group, where a run of its elements in memory is long."""
+    shape, stash = site.shape(0), Stash.of(site)
+    grouped = (shape[0], groups, channels, *shape[2:])
+    space = range(3, len(grouped))
+    order = (0, *space, 1, 2) if site.channels_last else (0, 1, 2, *space)
+    folding = Folding(site.b, grouped, range(2, len(grouped)), order)
 
     def whole(at: Position) -> Position:
         return (at[0], at[1] * channels + at[2], *at[3:])
@@ -250,19 +258,53 @@ def _group_norm(site: Site) -> None:
     def read(at: Position) -> Expr:
         return stash.read(site, whole(at))
 
-    def parameter(index: int, at: Position) -> Expr:
-        number = at[1] if site.call.version < 21 else at[1] * channels + at[2]
-        return cast(site.operand(index, (number,)), stash.computed)
-
     with folding.sets(work=4):
         mean = mean_of(site, folding, read, stash.computed)
         inverse = _inverse_deviation(site, folding, variance_of(site, folding, read, mean))
+
+        def parameter(index: int, at: Position) -> Expr:
+            number = at[1] if site.call.version < 21 else at[1] * channels + at[2]
+            return cast(site.operand(index, (number,)), stash.computed)
 
         def store(at: Position) -> None:
             normal = (read(at) - mean.get()) * inverse.get()
             site.store(whole(at), normal * parameter(1, at) + parameter(2, at))
 
         folding.each(store, merge_from=3)
+
+
+def _group_norm_by_columns(site: Site, channels: int) -> None:
+    """Channel by channel, side by side as they lie, and the sums of a group's put together."""
+    shape, stash = site.shape(0), Stash.of(site)
+    space = range(2, len(shape))
+    folding = Folding(site.b, shape, space, site.memory_order(), unit=channels)
+    size = cast(site.b.size(folding.size * channels), stash.computed)
+
+    def read(at: Position) -> Expr:
+        return stash.read(site, at)
+
+    with folding.sets(work=4):
+        total = folding.sum(stash.computed, read)
+        mean = folding.derive_of_units(total, lambda total: total / size)
+
+        def square(at: Position) -> Expr:
+            centred = site.b.let(read(at) - mean.get())
+            return centred * centred
+
+        squares = folding.sum(stash.computed, square)
+        inverse = folding.derive_of_units(
+            squares, lambda total: 1 / apply("sqrt", total / size + _epsilon(site))
+        )
+
+        def parameter(index: int, at: Position) -> Expr:
+            number = at[1] if site.call.version >= 21 else at[1] // channels
+            return cast(site.operand(index, (number,)), stash.computed)
+
+        factor = folding.derive(stash.computed, lambda at: inverse.get() * parameter(1, at))
+        offset = folding.derive(stash.computed, lambda at: parameter(2, at))
+        folding.each(
+            lambda at: site.store(at, (read(at) - mean.get()) * factor.get() + offset.get())
+        )
 
 
 def _mean_variance_norm(site: Site) -> None:

@@ -81,7 +81,7 @@ class Walk:
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
                 self.skip(attribute.value, scope)  # what it is fed, only its operator knows
-        version = scope.versions.get(domain)
+        version = node.version or scope.versions.get(domain)
         if version is None:
             return [unknown()] * len(node.outputs)
         found = infer_node(node, inputs, version, scope=scope.prefix, bound=scope.bound)
