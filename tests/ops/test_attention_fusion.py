@@ -266,6 +266,32 @@ def test_one_query_of_every_head_that_shares_keys(queries: str) -> None:
     close(got, np.asarray(want), "groups of three")
 
 
+GROUPED_WITH_A_PAST = Graph(
+    "k = Concat<axis = 2>(ko, kn) v = Concat<axis = 2>(vo, vn) whole = Shape(k) "
+    "a = Slice(whole, zero, two) b = Slice(whole, two, four) "
+    "five = Concat<axis = 0>(a, three, b) heads = Concat<axis = 0>(minus, six, b) "
+    "ku = Unsqueeze(k, two) ke = Expand(ku, five) kr = Reshape(ke, heads) kt = Transpose<perm = [0, 1, 3, 2]>(kr) "
+    "vu = Unsqueeze(v, two) ve = Expand(vu, five) vr = Reshape(ve, heads) "
+    "s = MatMul(q, kt) p = Softmax(s) y = MatMul(p, vr)",
+    "float[B, 6, S, 8] q, float[B, 2, P, 8] ko, float[B, 2, S, 8] kn, float[B, 2, P, 8] vo, float[B, 2, S, 8] vn",
+    "int64[1] zero = {0}, int64[1] two = {2}, int64[1] four = {4}, int64[1] three = {3}, "
+    "int64[1] minus = {-1}, int64[1] six = {6}",
+)
+
+
+@pytest.mark.parametrize(("batch", "new", "past"), [(1, 1, 12), (2, 1, 0), (2, 5, 3), (3, 9, 0)])
+def test_heads_that_share_keys_of_a_past_and_new_ones(batch: int, new: int, past: int) -> None:
+    """As a decoder has them: how many keys there are is a sum of two sizes."""
+    model = GROUPED_WITH_A_PAST.load()
+    native = compiled(model)
+    (kernel,) = (one for one in native.plan.kernels if isinstance(one, AttentionKernel))
+    assert kernel.shared == 3
+    sizes = {"q": (6, new), "ko": (2, past), "kn": (2, new), "vo": (2, past), "vn": (2, new)}
+    feeds = {name: floats(batch, heads, count, 8) for name, (heads, count) in sizes.items()}
+    (got,), (want,) = run(native, feeds), run_reference(model, feeds)
+    close(got, np.asarray(want), f"{past} and {new}")
+
+
 def test_heads_of_their_own_keys_share_none() -> None:
     (kernel,) = compiled(PLAIN.load()).plan.kernels
     assert isinstance(kernel, AttentionKernel)

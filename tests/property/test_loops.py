@@ -51,7 +51,8 @@ def ranges_with_bindings(
     draw: st.DrawFn,
 ) -> tuple[dict[str, Size], tuple[dict[str, int], ...]]:
     """Extents, symbolic or not, and the bindings in which no loop is empty."""
-    extents = [1, 2, 3, 5, symbol("n"), symbol("m"), 2 * symbol("n"), symbol("n") * symbol("m")]
+    n, m = symbol("n"), symbol("m")
+    extents = [1, 2, 3, 5, n, m, 2 * n, n * m, n + m, 3 * n + 3]
     ranges: dict[str, Size] = {name: draw(st.sampled_from(extents)) for name in VARIABLES}
     bindings = []
     for _ in range(6):

@@ -104,16 +104,13 @@ class _Coarse(NamedTuple):
 def _coarse(size: Size, by: Size, ranges: Ranges) -> _Coarse | None:
     """(768*h + j) / 3072 is h / 4 where j < 768."""
     divisor = terms_of(by)
-    if len(divisor) != 1:
-        return None
-    mono, coefficient = divisor[0]
-    for _, factor in terms_of(size):
-        common = gcd(factor, coefficient)
-        unit = from_terms({mono: common})
-        if 1 < common < coefficient or (mono and common < coefficient):
+    content = gcd(*(factor for _, factor in divisor))
+    for common in dict.fromkeys(gcd(factor, content) for _, factor in terms_of(size)):
+        unit = from_terms({mono: factor // content * common for mono, factor in divisor})
+        if common < content and unit != 1:
             units, fine = _split(size, unit)
             if units != 0 and provably_below(fine, unit, ranges):
-                return _Coarse(units, unit, fine, coefficient // common)
+                return _Coarse(units, unit, fine, content // common)
     return None
 
 
@@ -124,16 +121,19 @@ def provably_below(size: Size, limit: Size, ranges: Ranges) -> bool:
 
 
 def _split(a: Size, b: Size) -> tuple[Size, Size]:
-    """Terms that b divides exactly, divided, and the rest."""
+    """Terms that b divides exactly, divided, and the rest.
+
+    Of several terms, as i*(past + new): those that go away together when a multiple of b is taken off.
+    """
     whole: Size = 0
-    rest: Size = 0
+    rest = a
     divisor = terms_of(b)
     for mono, coefficient in terms_of(a):
-        ratio = _ratio(mono, coefficient, divisor[0]) if len(divisor) == 1 else None
-        if ratio is None:
-            rest = rest + from_terms({mono: coefficient})
-        else:
-            whole = whole + ratio
+        ratio = _ratio(mono, coefficient, divisor[0])
+        if ratio is not None:
+            less = rest - ratio * b
+            if len(terms_of(less)) == len(terms_of(rest)) - len(divisor):
+                whole, rest = whole + ratio, less
     return whole, rest
 
 

@@ -68,6 +68,17 @@ def test_division_by_a_symbolic_stride() -> None:
     assert remainder(N * AT + J, 4 * N, ranges) == N * (AT % 4) + J
 
 
+def test_division_by_a_sum_of_sizes() -> None:
+    """As keys of the past and new ones, one after the other."""
+    length = N + M
+    ranges = {"%i": 16, "%j": length, "%q": 64}
+    place = 64 * length * AT + 64 * J + Q
+    assert unflatten(place, (16, length, 64), ranges) == (AT, J, Q)
+    assert divide(place, 256 * length, ranges) == AT // 4
+    assert remainder(place, 256 * length, ranges) == 64 * length * (AT % 4) + 64 * J + Q
+    assert divide(N * AT + M, length, ranges) == (N * AT + M) // length
+
+
 @pytest.mark.parametrize(
     ("size", "limit", "expected"),
     [
