@@ -31,8 +31,8 @@ __all__ = [
     "product_problem",
     "product_variants",
     "with_amx",
-    "with_few_columns",
     "with_half_weights",
+    "with_suitable_tile",
 ]
 
 HALF_WEIGHTS = (
@@ -40,8 +40,6 @@ HALF_WEIGHTS = (
     "gemv bf16",
 )  # kernels of float32 whose weights are rounded to bfloat16
 WORTH = 0.97  # of the favourite's time: what is gained by less may be chance
-_CUT = ("gemm", "direct", "winograd")  # kernels that have a cut for few columns
-_EMPTIER = 1.1  # times the columns that are computed: wide panels are faster by less
 _NEAR_BORDER = 4  # times more or fewer channels than those where the rule changes its mind
 
 
@@ -142,18 +140,13 @@ def product_variants(
     return ("gemm", "gemv", *(f"gemm {cut}" for cut in (*target.tiles(dtype), *depths)))
 
 
-def with_few_columns(
+def with_suitable_tile(
     target: Target, variants: Sequence[str], dtype: Dtype, columns: Size
 ) -> tuple[str, ...]:
-    """Kernels with the one in front whose panels are narrower, where the usual ones would have too many empty columns."""
-    favourite = variants[0]
-    if not target.few_columns or favourite not in _CUT or isinstance(columns, Expr):
+    """Kernels, the favourite in front with the tile that suits so many columns."""
+    if isinstance(columns, Expr):
         return tuple(variants)
-    name = f"{favourite} {target.few_columns}"
-    panels = [target.panel_of(one, dtype) for one in (favourite, name)]
-    usual, narrow = (-(-columns // panel) * panel for panel in panels)
-    if usual < _EMPTIER * narrow:
-        return tuple(variants)
+    name = target.cheapest(variants[0], dtype, columns)
     return (name, *(one for one in variants if one != name))
 
 

@@ -20,8 +20,8 @@ from sardonyx.plan.choice import (
     product_problem,
     product_variants,
     with_amx,
-    with_few_columns,
     with_half_weights,
+    with_suitable_tile,
 )
 from sardonyx.plan.group import Group
 from sardonyx.plan.halves import HALF_ARITHMETIC, HALF_PANEL, halves_pay, with_halves
@@ -141,7 +141,7 @@ def _choice(
     )
     inner, columns = contraction.inner, contraction.columns
     variants = product_variants(target, contraction.dtype, rows, inner, expected)
-    variants = with_few_columns(target, variants, contraction.dtype, columns)
+    variants = with_suitable_tile(target, variants, contraction.dtype, columns)
     if a.dtype == "f32" and _is_packed(writer, b, contraction):
         variants = with_amx(target, variants, rows, inner, columns)
         variants = with_half_weights(target, variants, rows)

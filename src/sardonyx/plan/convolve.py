@@ -29,7 +29,7 @@ from sardonyx.plan.choice import (
     convolution_variants,
     expected_sizes,
     with_amx,
-    with_few_columns,
+    with_suitable_tile,
 )
 from sardonyx.plan.contract import complete
 from sardonyx.plan.endings import Finish, find_finish
@@ -155,7 +155,7 @@ def _choice(
     if plain and winograd_is_possible(target, window, channels, filters, case.stored):
         pays = winograd_pays(target, channels, filters, shape[0], counts, FLOATS)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
-    variants = with_few_columns(target, variants, case.summed, filters // window.groups)
+    variants = with_suitable_tile(target, variants, case.summed, filters // window.groups)
     if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
         inner = channels * math.prod(window.kernel)
         variants = with_amx(target, variants, product(counts), inner, filters)

@@ -39,7 +39,7 @@ from sardonyx.plan.choice import (
     expected_sizes,
     product_problem,
     product_variants,
-    with_few_columns,
+    with_suitable_tile,
 )
 from sardonyx.plan.contract import INNER, complete, matrix_of, merge_rows, row_epilogue
 from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
@@ -144,7 +144,7 @@ def write_integer_product(writer: Writer, group: Group, target: Target) -> Writt
         expected=expected,
     )
     variants = product_variants(target, "i32", rows, inner, expected)
-    variants = with_few_columns(target, variants, "i32", columns)
+    variants = with_suitable_tile(target, variants, "i32", columns)
     if target.splits_bytes and variants[0] != "gemv":
         variants = _with_split(variants, "gemm split", inner, columns)
     variants = with_byte_tiles(target, variants, rows, inner, columns)
@@ -230,7 +230,7 @@ def _write_of_runs(
     variants = product_variants(target, "i32", rows, inner, expected)
     if variants[0] == "gemv":
         return None  # to pack y takes longer than to multiply it
-    variants = with_few_columns(target, variants, "i32", columns)
+    variants = with_suitable_tile(target, variants, "i32", columns)
     count = 1 if merged else batch
     problem = product_problem(
         count, rows, columns, inner, x, y, packed=False, dtype="i32", expected=expected
@@ -379,7 +379,7 @@ def _convolved(
         else convolution_variants(target, window, channels, held, "i32")
     )
     each = (channels // window.groups, filters // window.groups)
-    variants = with_few_columns(target, variants, "i32", each[1])
+    variants = with_suitable_tile(target, variants, "i32", each[1])
     if target.splits_bytes and not alone and each[0] >= _SPLIT_CHANNELS:
         variants = _with_split(variants, "direct split", *each)
     variants = with_byte_tiles(target, variants, product(counts), *each)

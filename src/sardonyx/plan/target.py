@@ -20,11 +20,14 @@ class Alternative:
         name: what follows the name of the kernel, as in "gemm 6x12" or "direct by 384".
         panel: columns of a packed operand's panel; None where they are the kernel's own.
         deeper_than: for sums of no more products than so many it is the kernel as it always is.
+        costs: by the kernel, what a column takes beside one of its usual tile; a rule takes the cheapest. Kernels that are
+            not named have this cut only where it was measured to be faster.
     """
 
     name: str
     panel: int | None = None
     deeper_than: int = 0
+    costs: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,6 @@ class Target:
         half_arithmetic: whether vectors of float16 are multiplied as they are.
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
         splits_bytes: whether sums of products of bytes may saturate, so that it may pay to take the larger ones in turns.
-        few_columns: the cut for products and convolutions that would leave much of the usual panels empty; "" for none.
         widens_halves: whether weights of float16 had better be widened beforehand, where they are read once for every few rows.
         column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
@@ -65,7 +67,6 @@ class Target:
     half_arithmetic: bool = False
     unsigned_bytes: bool = False
     splits_bytes: bool = False
-    few_columns: str = ""
     column_dots: bool = False
     widens_halves: bool = False
 
@@ -81,6 +82,15 @@ class Target:
                 return one.panel
         return dict(self.narrow_panels if kernel == "gemv" else self.panels)[dtype]
 
+    def cheapest(self, kernel: str, dtype: Dtype, columns: int) -> str:
+        """The variant of `kernel` that takes least for so many columns: their last panel may be empty for the most part."""
+        costs = {kernel: float(_whole(columns, self.panel_of(kernel, dtype)))}
+        for one in dict(self.alternatives).get(dtype, ()):
+            cost = dict(one.costs).get(kernel)
+            if cost is not None and one.panel is not None:
+                costs[f"{kernel} {one.name}"] = cost * _whole(columns, one.panel)
+        return min(costs, key=lambda name: costs[name])
+
     def tiles(self, dtype: Dtype) -> tuple[str, ...]:
         """The names of the alternatives that have other panels."""
         found = dict(self.alternatives).get(dtype, ())
@@ -90,3 +100,7 @@ class Target:
         """The names of the alternatives that cut a sum of `inner` products otherwise."""
         found = dict(self.alternatives).get(dtype, ())
         return tuple(one.name for one in found if one.panel is None and inner > one.deeper_than)
+
+
+def _whole(columns: int, panel: int) -> int:
+    return -(-columns // panel) * panel

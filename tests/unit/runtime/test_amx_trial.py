@@ -182,7 +182,7 @@ def compile_emulated(path: Path, precision: Any, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("precision", "variant", "bound"),
-    [("strict", "gemm", 2.0**-20), ("float32", "amx6", 2.0**-22), ("fast", "amx3", 2.0**-15), ("bfloat16", "amx1", 2.0**-7)],
+    [("strict", "gemm 8x48", 2.0**-20), ("float32", "amx6", 2.0**-22), ("fast", "amx3", 2.0**-15), ("bfloat16", "amx1", 2.0**-7)],
 )  # fmt: skip
 def test_a_model_at_every_precision(precision: str, variant: str, bound: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     path, w, b = model(tmp_path)

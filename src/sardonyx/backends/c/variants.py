@@ -32,16 +32,24 @@ from sardonyx.plan.target import Alternative, Target
 
 __all__ = ["Cut", "cut_of", "target_of"]
 
+_Costs = tuple[tuple[str, float], ...]
 _NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16| split| amx)?")  # fmt: skip
 
-# Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers.
-_TILES = {
-    "neon": ((8, 2), (6, 3)),
-    "avx2": ((3, 3),),
-    "avx512": ((8, 3), (14, 2)),
-    "portable": ((3, 3),),
+# Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers. With what a column
+# costs, as measured on Neoverse N1 and Cascade Lake. On AVX-512 tiles of fewer rows take fewer instructions for as many
+# products, which counts most where another thread shares the core; a Winograd task has little more than a tile of rows.
+_EMPTIER = (("gemm", 1.1), ("direct", 1.1), ("winograd", 1.1))
+_TILES: dict[str, tuple[tuple[int, int, _Costs], ...]] = {
+    "neon": ((8, 2, _EMPTIER), (6, 3, ())),
+    "avx2": ((3, 3, ()),),
+    "avx512": (
+        (8, 3, (("gemm", 0.94), ("direct", 0.96), ("winograd", 1.04))),
+        (6, 4, (("gemm", 0.95), ("direct", 0.95))),
+        (12, 1, (("gemm", 1.5), ("direct", 1.5), ("winograd", 1.4))),
+        (14, 2, ()),
+    ),
+    "portable": ((3, 3, ()),),
 }
-_FEW_COLUMNS = {"neon": "8x8"}
 _DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
 _TYPES: tuple[Dtype, ...] = ("f32", "f64", "i32")
 
@@ -80,7 +88,6 @@ def target_of(isa: Isa) -> Target:
         tuple((dtype, _alternatives(isa, dtype)) for dtype in _TYPES),
         unsigned_bytes=isa.unsigned_bytes,
         splits_bytes=isa.byte_pairs,
-        few_columns=_FEW_COLUMNS.get(isa.name, ""),
         column_dots=isa.by_lane,
         widens_halves=isa.by_lane,
         half_arithmetic=isa.half_arithmetic,
@@ -88,8 +95,8 @@ def target_of(isa: Isa) -> Target:
 
 
 def _alternatives(isa: Isa, dtype: Dtype) -> tuple[Alternative, ...]:
-    tiles = [Tile(rows, vectors * isa.lanes_of(dtype)) for rows, vectors in _TILES[isa.name]]
-    return (
-        *(Alternative(f"{tile.rows}x{tile.columns}", tile.columns) for tile in tiles),
-        *(Alternative(f"by {depth}", None, deeper) for depth, deeper in _DEPTHS),
-    )
+    found = []
+    for rows, vectors, costs in _TILES[isa.name]:
+        columns = vectors * isa.lanes_of(dtype)
+        found.append(Alternative(f"{rows}x{columns}", columns, costs=costs))
+    return (*found, *(Alternative(f"by {depth}", None, deeper) for depth, deeper in _DEPTHS))

@@ -76,7 +76,7 @@ def isa_of(cpu: Cpu) -> Isa:
 
 # Bytes after which addresses fall into the same sets of the first-level cache, and how many rows a set has room for beside
 # everything else.
-_SETS = {"avx2": (4096, 6), "avx512": (4096, 6)}
+_SETS = {"avx2": (4096, 6), "avx512": (4096, 8)}
 
 
 def rows_collide(isa: Isa, tile: Tile, by_row: int) -> bool:

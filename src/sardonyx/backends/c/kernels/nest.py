@@ -21,6 +21,7 @@ from sardonyx.backends.c.kernels.byte_tiles import QUADS
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE
 from sardonyx.backends.c.kernels.tile import (
     LINE,
+    STEPS,
     TileFamily,
     lines_soon,
     tile_call,
@@ -282,11 +283,12 @@ def _distance(family: TileFamily, turns: int) -> str:
 
     The next block of K, or of the columns after the last one: a thread takes one task after the other.
     """
-    columns, step = family.tile.columns, family.soon * LINE // BYTES[family.b]
+    columns, asked = family.tile.columns, family.soon * LINE // BYTES[family.b]
     return f"""\
 const int64_t back = (s0 * depth + k0) * {columns};
 const int64_t onward = row_block + 1 < job->row_blocks ? 0 : (last_panel - first_panel) * stride;
-const int64_t soon = (last ? onward - back : segments * kc * {columns}) + (tile - first_tile) % {turns} * {step};
+const int64_t soon = (last ? onward - back : segments * kc * {columns})
+    + (tile - first_tile) % {turns} * (segments * kc / {STEPS} * {asked});
 """
 
 

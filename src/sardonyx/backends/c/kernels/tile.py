@@ -44,7 +44,7 @@ PIECE = 192
 _AHEAD = {"neon": 8, "avx2": 8, "avx512": 8}
 
 # Steps of k in one go, where A is broadcast, and bytes of a line of the cache.
-_STEPS = 4
+STEPS = 4
 LINE = 64
 
 # Sums kept in registers from piece to piece would push others out, and so would vectors of B from the evens to the odds:
@@ -67,7 +67,7 @@ class TileFamily:
         strip: steps of a block, at most, where `byte_tiles` takes the place of functions for rows; else 0.
         finish: the epilogue, where it takes sums out of registers: a row of a whole panel at a time, for K is a single block.
         full: all panels are, so that nothing of a row is left over for `finish`.
-        soon: lines of a block yet to come that are asked for in every `_STEPS` steps of k (`lines_soon`); the functions
+        soon: lines of a block yet to come that are asked for in every `STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
     """
 
@@ -128,14 +128,14 @@ class TileFamily:
 
 
 def lines_soon(family: TileFamily, tiles: int) -> tuple[int, int]:
-    """Lines of the next block for every `_STEPS` steps, so that `tiles` tiles ask for all of it; and how many tiles take turns.
+    """Lines of the next block for every `STEPS` steps, so that `tiles` tiles ask for all of it; and how many tiles take turns.
 
     A block that comes from memory would hold up the first tile that reads it. (0, 1) where the processor looks ahead itself.
     """
     if family.isa.name not in _AHEAD or family.isa.by_lane or family.strip:
         return 0, 1
-    lines = max(1, _STEPS * family.tile.columns * BYTES[family.b] // LINE)
-    each = min(_STEPS, lines, max(1, -(-lines // max(1, tiles))))
+    lines = max(1, STEPS * family.tile.columns * BYTES[family.b] // LINE)
+    each = min(STEPS, lines, max(1, -(-lines // max(1, tiles))))
     return each, max(1, lines // each)
 
 
@@ -236,6 +236,8 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     add = [f"c{r}_{p}_{v} += {name}_a_load({place(r, p, v)});" for r, p, v in cells]
     store = [f"*({name}_a_m *)({place(r, p, v)}) = c{r}_{p}_{v};" for r, p, v in cells]
     streams = [f"const {stored} *b{p} = b + {p} * stride;" for p in range(panels)]
+    if family.soon:
+        streams += [f"const {stored} *ahead{p} = b{p} + soon;" for p in range(panels)]
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
     extras = _extras(family, rows, panels) if family.split and not family.widened else []
     if family.finish:
@@ -412,15 +414,19 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
         lines += [f"    {line}" for line in advance(lanes)]
         lines += ["}", "for (; k < end; k++) {"]
     else:
-        lines += [f"for (; k + {_STEPS} <= end; k += {_STEPS}) {{"]
-        for k in range(_STEPS):
+        lines += [f"for (; k + {STEPS} <= end; k += {STEPS}) {{"]
+        for k in range(STEPS):
             lines += step(k)
             if k < family.soon:
                 offset = k * LINE // BYTES[family.b]
                 lines += [
-                    f"    __builtin_prefetch(b{p} + soon + {offset}, 0, 2);" for p in range(panels)
+                    f"    __builtin_prefetch(ahead{p} + {offset}, 0, 2);" for p in range(panels)
                 ]
-        lines += [f"    {line}" for line in advance(_STEPS)]
+            lines += [f"    {IN_MEMORY}"]
+        lines += [f"    {line}" for line in advance(STEPS)]
+        if family.soon:
+            asked = family.soon * LINE // BYTES[family.b]
+            lines += [f"    ahead{p} += {asked};" for p in range(panels)]
         lines += ["}", "for (; k < end; k++) {"]
     lines += step(0)
     lines += [f"    {line}" for line in advance(1)]
