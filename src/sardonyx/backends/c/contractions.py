@@ -49,7 +49,7 @@ _OF_HALVES = "store_halves"
 
 def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
     """The whole translation unit."""
-    short = _is_short(kernel)
+    short = _is_short(kernel, isa)
     epilogue = render_epilogue(kernel.epilogue, "store_row", kernel.dtype, inlined=short)
     if isinstance(kernel, ProductKernel):
         text = _product(kernel, isa)
@@ -126,7 +126,9 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
     if kernel.choice.variant == "gemm f16":
         return half_product("contract", spec, "store_row", isa, _OF_HALVES)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
-    return product("contract", spec, "store_row", isa, cut.tile, cut.depth)
+    return product(
+        "contract", spec, "store_row", isa, cut.tile, cut.depth, in_registers=_is_short(kernel, isa)
+    )
 
 
 def _coded_product(kernel: ProductKernel, coded: CodedWeights, isa: Isa) -> str:
@@ -196,13 +198,14 @@ def _integer_product(kernel: ProductKernel, isa: Isa) -> str:
         start=_start(kernel),
         split=split,
         in_tiles=kernel.choice.variant in BYTE_TILES,
-        in_registers=_is_short(kernel),
+        in_registers=_is_short(kernel, isa),
     )
 
 
-def _is_short(kernel: ProductKernel | ConvolutionKernel) -> bool:
+def _is_short(kernel: ProductKernel | ConvolutionKernel, isa: Isa) -> bool:
     """Whether the epilogue may take sums out of registers."""
-    return kernel.dtype == "i32" and is_short(kernel.epilogue)
+    suits = kernel.dtype == "i32" or (kernel.dtype == "f32" and isa.finishes_floats)
+    return suits and is_short(kernel.epilogue)
 
 
 def _start(kernel: ProductKernel | ConvolutionKernel) -> str:
@@ -260,7 +263,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             start=_start(kernel),
             split=split,
             in_tiles=kernel.choice.variant in BYTE_TILES,
-            in_registers=_is_short(kernel),
+            in_registers=_is_short(kernel, isa),
         )
     if kernel.choice.variant == "winograd f16":
         return half_winograd("contract", _conv_spec(kernel, name_of), "store_row", isa)
@@ -270,7 +273,15 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     if not kernel.depthwise:
         cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
         direct = replace(_conv_spec(kernel, name_of), copies=cut.copies)
-        return conv("contract", direct, "store_row", isa, cut.tile, cut.depth)
+        return conv(
+            "contract",
+            direct,
+            "store_row",
+            isa,
+            cut.tile,
+            cut.depth,
+            in_registers=_is_short(kernel, isa),
+        )
     window, images = _window(kernel, name_of), extent(kernel.images, name_of)
     many = kernel.filters // kernel.channels
     weights = "i8" if kernel.dtype == "i32" else kernel.stored
@@ -293,7 +304,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             "store_row",
             flipped=flipped,
             start=_start(kernel),
-            in_registers=_is_short(kernel),
+            in_registers=_is_short(kernel, isa),
         )
     return depthwise("contract", spec, "store_row", isa)
 

@@ -105,6 +105,7 @@ def conv(
     tile: Tile | None = None,
     depth: int = DEPTH,
     loops: Loops = PLAIN,
+    in_registers: bool = False,
 ) -> str:
     """C text of the convolution as a static function.
 
@@ -117,9 +118,10 @@ def conv(
         tile: instead of `tile_of(isa, …)`; the weights are packed in panels of its columns.
         depth: values of K in a block.
         loops: other ones around the rows that it reads, with weights as they like them.
+        in_registers: as of `nest.Nest`.
     """
     family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
-    base = replace(base_nest(spec, family, epilogue), most=depth)
+    base = replace(base_nest(spec, family, epilogue), most=depth, in_registers=in_registers)
     spec = _without_collisions(spec, family)
     nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
     family = nest.family

@@ -52,6 +52,11 @@ class Isa:
         """Whether sums of two products of bytes may saturate, and nothing multiplies four exactly (`support/split.h`)."""
         return self.name in ("avx2", "avx512") and not self.unsigned_bytes
 
+    @property
+    def finishes_floats(self) -> bool:
+        """Whether epilogues of floats had better take sums out of registers: where measured (Cascade Lake)."""
+        return self.name == "avx512"
+
     def lanes_of(self, dtype: str) -> int:
         """Values of `dtype` in a vector register."""
         return self.lanes * BYTES["f32"] // BYTES[dtype]

@@ -65,7 +65,7 @@ class TileFamily:
         shorts: numbers of A and of B are pairs of 16 bits as they are.
         widened: with `split`, for where there would be too many extras: rows are what `sx_widen` leaves.
         strip: steps of a block, at most, where `byte_tiles` takes the place of functions for rows; else 0.
-        finish: the epilogue, where it takes sums out of registers: a row of a whole panel at a time, for K is a single block.
+        finish: the epilogue, where it takes sums out of registers: a row of whole panels at a time, for K is a single piece.
         full: all panels are, so that nothing of a row is left over for `finish`.
         soon: lines of a block yet to come that are asked for in every `STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
@@ -89,6 +89,11 @@ class TileFamily:
     @property
     def integer(self) -> bool:
         return self.b == "i32"
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether a sum may have several pieces."""
+        return bool(self.apart or self.run)
 
     @property
     def copies_quads(self) -> bool:
@@ -243,13 +248,13 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     if family.finish:
         every = "for (int64_t s = 0; s < segments; s++) {"
         inner = ["int64_t k = 0;", "const int64_t end = depth;", *_inner(family, rows, panels)]
-        body = [*begin, every, *_deeper([*pointers, *inner]), "}", *_finish(family, rows)]
+        body = [*begin, every, *_deeper([*pointers, *inner]), "}", *_finish(family, rows, panels)]
     else:
         body = _pieces(family, pointers, begin, _inner(family, rows, panels), extras, add, store)
     onward = [f"b += {panels} * stride;"]
     if family.finish:
-        onward.append(f"column += {tile.columns};")
-        onward += [] if family.full else [f"left -= {tile.columns};"]
+        onward.append(f"column += {panels * tile.columns};")
+        onward += [] if family.full else [f"left -= {panels * tile.columns};"]
     else:
         onward.append(f"acc += {panels * tile.columns};")
     onward += [f"start += {panels * tile.columns};"] if family.start else []
@@ -263,13 +268,15 @@ for (; panel + {panels} <= panels; panel += {panels}) {{
     return "".join(f"    {line}\n" for line in text.strip().split("\n"))
 
 
-def _finish(family: TileFamily, rows: int) -> list[str]:
+def _finish(family: TileFamily, rows: int, panels: int) -> list[str]:
     """C statements that hand the tile over. An array that is only ever read at places known beforehand is none in memory."""
-    columns = family.tile.columns
-    cells = [(r, v) for r in range(rows) for v in range(family.vectors)]
+    columns = panels * family.tile.columns
     array = f"{C_TYPE[family.dtype]} sums[{rows}][{columns}];"
     fill = [
-        f"*({family.name}_a_m *)(sums[{r}] + {v * family.lanes}) = c{r}_0_{v};" for r, v in cells
+        f"*({family.name}_a_m *)(sums[{r}] + {p * family.tile.columns + v * family.lanes}) = c{r}_{p}_{v};"
+        for r in range(rows)
+        for p in range(panels)
+        for v in range(family.vectors)
     ]
     whole = [
         f"{family.finish}(&own, batch, row + {r}, column, {columns}, sums[{r}]);"
@@ -279,7 +286,7 @@ def _finish(family: TileFamily, rows: int) -> list[str]:
         return ["{", *_deeper([array, *fill, *whole]), "}"]
     rest = [
         f"for (int64_t r = 0; r < {rows}; r++)",
-        f"    {family.finish}(&own, batch, row + r, column, left, sums[r]);",
+        f"    {family.finish}(&own, batch, row + r, column, sx_least(left, {columns}), sums[r]);",
     ]
     return [
         f"if (left >= {columns}) {{",
@@ -336,7 +343,7 @@ def _pieces(
     """The loops over segments and pieces around the loop over k, which goes from `k` to `end`."""
     every = "for (int64_t s = 0; s < segments; s++) {"
     whole = ["int64_t k = 0;", "const int64_t end = depth;", *inner]
-    if not family.apart and not family.run:
+    if not family.in_pieces:
         rest = [*extras, "if (!fresh) {", *_deeper(add), "}", *store]
         return [*begin, every, *_deeper([*pointers, *whole]), "}", *rest]
     added = ["if (!first) {", *_deeper(add), "}", "first = 0;", *store, IN_MEMORY]
