@@ -22,7 +22,7 @@ from sardonyx.sizes import Size, ceil_div, min_of
 __all__ = ["ROWS", "Cell", "Source", "each_unit", "multiply_input"]
 
 UNITS = WIDTH  # hidden units whose activations are computed side by side
-ROWS = 4  # rows of a batch that share each load of the weights
+ROWS = 6  # rows of a batch that share each load of the weights
 COLUMNS = 4  # gates of the input's product that share each load of the input
 STRIP = 64  # columns of the input's product in one piece of work
 
