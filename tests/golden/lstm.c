@@ -11,36 +11,46 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     const int64_t n0 = c->n[0];
     const int64_t n1 = c->n[1];
     for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)(sx_smaller(4 * i0, n0 * n1 - 1));
+        const int64_t t0 = (int64_t)(sx_smaller(6 * i0, n0 * n1 - 1));
         const int64_t t1 = (int64_t)((t0 / n0));
         const int64_t t2 = (int64_t)((t0 % n0));
-        const int64_t t3 = (int64_t)(sx_smaller(4 * i0 + 1, n0 * n1 - 1));
+        const int64_t t3 = (int64_t)(sx_smaller(6 * i0 + 1, n0 * n1 - 1));
         const int64_t t4 = (int64_t)((t3 / n0));
         const int64_t t5 = (int64_t)((t3 % n0));
-        const int64_t t6 = (int64_t)(sx_smaller(4 * i0 + 2, n0 * n1 - 1));
+        const int64_t t6 = (int64_t)(sx_smaller(6 * i0 + 2, n0 * n1 - 1));
         const int64_t t7 = (int64_t)((t6 / n0));
         const int64_t t8 = (int64_t)((t6 % n0));
-        const int64_t t9 = (int64_t)(sx_smaller(4 * i0 + 3, n0 * n1 - 1));
+        const int64_t t9 = (int64_t)(sx_smaller(6 * i0 + 3, n0 * n1 - 1));
         const int64_t t10 = (int64_t)((t9 / n0));
         const int64_t t11 = (int64_t)((t9 % n0));
-        float a0[64];
-        float a1[64];
-        SX_REGISTERS
-        for (int64_t i1 = 0; i1 < 64; i1++) {
+        const int64_t t12 = (int64_t)(sx_smaller(6 * i0 + 4, n0 * n1 - 1));
+        const int64_t t13 = (int64_t)((t12 / n0));
+        const int64_t t14 = (int64_t)((t12 % n0));
+        const int64_t t15 = (int64_t)(sx_smaller(6 * i0 + 5, n0 * n1 - 1));
+        const int64_t t16 = (int64_t)((t15 / n0));
+        const int64_t t17 = (int64_t)((t15 % n0));
+        float a0[96];
+        float a1[96];
+        SX_VECTORS
+        for (int64_t i1 = 0; i1 < 96; i1++) {
             a1[i1] = 0.0f;
         }
         for (int64_t i2 = 0; i2 < 8; i2++) {
-            const float t12 = in3[8 * t1 * n0 + i2 + 8 * t2];
-            const float t13 = in3[8 * t4 * n0 + i2 + 8 * t5];
-            const float t14 = in3[8 * t7 * n0 + i2 + 8 * t8];
-            const float t15 = in3[8 * t10 * n0 + i2 + 8 * t11];
+            const float t18 = in3[8 * t1 * n0 + i2 + 8 * t2];
+            const float t19 = in3[8 * t4 * n0 + i2 + 8 * t5];
+            const float t20 = in3[8 * t7 * n0 + i2 + 8 * t8];
+            const float t21 = in3[8 * t10 * n0 + i2 + 8 * t11];
+            const float t22 = in3[8 * t13 * n0 + i2 + 8 * t14];
+            const float t23 = in3[8 * t16 * n0 + i2 + 8 * t17];
             SX_REGISTERS
             for (int64_t i3 = 0; i3 < 16; i3++) {
-                const float t16 = in0[16 * i2 + i3];
-                a1[i3] = a1[i3] + (t12 * t16);
-                a1[i3 + 16] = a1[i3 + 16] + (t13 * t16);
-                a1[i3 + 32] = a1[i3 + 32] + (t14 * t16);
-                a1[i3 + 48] = a1[i3 + 48] + (t15 * t16);
+                const float t24 = in0[16 * i2 + i3];
+                a1[i3] = a1[i3] + (t18 * t24);
+                a1[i3 + 16] = a1[i3 + 16] + (t19 * t24);
+                a1[i3 + 32] = a1[i3 + 32] + (t20 * t24);
+                a1[i3 + 48] = a1[i3 + 48] + (t21 * t24);
+                a1[i3 + 64] = a1[i3 + 64] + (t22 * t24);
+                a1[i3 + 80] = a1[i3 + 80] + (t23 * t24);
             }
         }
         SX_REGISTERS
@@ -49,6 +59,8 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             a0[i4 + 16] = a1[i4 + 16];
             a0[i4 + 32] = a1[i4 + 32];
             a0[i4 + 48] = a1[i4 + 48];
+            a0[i4 + 64] = a1[i4 + 64];
+            a0[i4 + 80] = a1[i4 + 80];
         }
         SX_VECTOR
         for (int64_t i5 = 0; i5 < 16; i5++) {
@@ -56,6 +68,8 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             scratch1[16 * t4 * n0 + i5 + 16 * t5] = a0[i5 + 16];
             scratch1[16 * t7 * n0 + i5 + 16 * t8] = a0[i5 + 32];
             scratch1[16 * t10 * n0 + i5 + 16 * t11] = a0[i5 + 48];
+            scratch1[16 * t13 * n0 + i5 + 16 * t14] = a0[i5 + 64];
+            scratch1[16 * t16 * n0 + i5 + 16 * t17] = a0[i5 + 80];
         }
     }
 }
@@ -96,7 +110,7 @@ static void part3(void *arg, int64_t begin, int64_t end) {
     const int64_t n1 = c->n[1];
     const int64_t i10 = c->i10;
     for (int64_t i11 = begin; i11 < end; i11++) {
-        const int64_t t17 = (int64_t)(sx_smaller(i11, n0 - 1));
+        const int64_t t25 = (int64_t)(sx_smaller(i11, n0 - 1));
         float a2[16];
         for (int64_t i12 = 0; i12 < 4; i12++) {
             float v0 = 0.0f;
@@ -106,14 +120,14 @@ static void part3(void *arg, int64_t begin, int64_t end) {
             { SX_REASSOCIATE
             SX_INTERLEAVED
             for (int64_t i13 = 0; i13 < 4; i13++) {
-                const float t18 = in5[4 * i12 + i13];
-                const float t19 = in5[4 * i12 + i13 + 16];
-                const float t20 = in5[4 * i12 + i13 + 32];
-                const float t21 = in5[4 * i12 + i13 + 48];
-                v0 = v0 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t17] * t18);
-                v1 = v1 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t17] * t19);
-                v2 = v2 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t17] * t20);
-                v3 = v3 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t17] * t21);
+                const float t26 = in5[4 * i12 + i13];
+                const float t27 = in5[4 * i12 + i13 + 16];
+                const float t28 = in5[4 * i12 + i13 + 32];
+                const float t29 = in5[4 * i12 + i13 + 48];
+                v0 = v0 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t25] * t26);
+                v1 = v1 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t25] * t27);
+                v2 = v2 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t25] * t28);
+                v3 = v3 + (scratch2[4 * n0 * (i10 % 2) + i13 + 4 * t25] * t29);
             }
             }
             a2[i12] = v0;
@@ -122,28 +136,28 @@ static void part3(void *arg, int64_t begin, int64_t end) {
             a2[i12 + 12] = v3;
         }
         if (((int64_t)(i11)) < ((int64_t)(n0))) {
-            const int64_t t22 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i10));
+            const int64_t t30 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i10));
             SX_VECTOR
             for (int64_t i14 = 0; i14 < 4; i14++) {
-                const float t23 = a2[i14];
-                const float t24 = a2[i14 + 4];
-                const float t25 = a2[i14 + 8];
-                const float t26 = a2[i14 + 12];
-                const float t27 = scratch4[i14 + 4 * t17];
-                const float t28 = scratch1[16 * i10 * n0 + i14 + 16 * t17] + t23;
-                const float t29 = scratch1[16 * i10 * n0 + i14 + 16 * t17 + 4] + t24;
-                const float t30 = scratch1[16 * i10 * n0 + i14 + 16 * t17 + 8] + t25;
-                const float t31 = scratch1[16 * i10 * n0 + i14 + 16 * t17 + 12] + t26;
-                const float t32 = sx_sigmoid_f32(t28);
-                const float t33 = sx_sigmoid_f32(t30);
-                const float t34 = sx_tanh_f32(t31);
-                const float t35 = (t33 * t27) + (t32 * t34);
-                const float t36 = sx_sigmoid_f32(t29);
-                const float t37 = sx_tanh_f32(t35);
-                const float t38 = t36 * t37;
-                out6[4 * i10 * n0 + i14 + 4 * t17] = t38;
-                scratch2[4 * n0 * ((i10 + 1) % 2) + i14 + 4 * t17] = t38;
-                scratch4[i14 + 4 * t17] = t35;
+                const float t31 = a2[i14];
+                const float t32 = a2[i14 + 4];
+                const float t33 = a2[i14 + 8];
+                const float t34 = a2[i14 + 12];
+                const float t35 = scratch4[i14 + 4 * t25];
+                const float t36 = scratch1[16 * i10 * n0 + i14 + 16 * t25] + t31;
+                const float t37 = scratch1[16 * i10 * n0 + i14 + 16 * t25 + 4] + t32;
+                const float t38 = scratch1[16 * i10 * n0 + i14 + 16 * t25 + 8] + t33;
+                const float t39 = scratch1[16 * i10 * n0 + i14 + 16 * t25 + 12] + t34;
+                const float t40 = sx_sigmoid_f32(t36);
+                const float t41 = sx_sigmoid_f32(t38);
+                const float t42 = sx_tanh_f32(t39);
+                const float t43 = (t41 * t35) + (t40 * t42);
+                const float t44 = sx_sigmoid_f32(t37);
+                const float t45 = sx_tanh_f32(t43);
+                const float t46 = t44 * t45;
+                out6[4 * i10 * n0 + i14 + 4 * t25] = t46;
+                scratch2[4 * n0 * ((i10 + 1) % 2) + i14 + 4 * t25] = t46;
+                scratch4[i14 + 4 * t25] = t43;
             }
         }
     }
@@ -161,8 +175,8 @@ static void part4(void *arg, int64_t begin, int64_t end) {
     const int64_t n1 = c->n[1];
     const int64_t i15 = c->i15;
     for (int64_t i16 = begin; i16 < end; i16++) {
-        const int64_t t39 = (int64_t)(sx_smaller(2 * i16, n0 - 1));
-        const int64_t t40 = (int64_t)(sx_smaller(2 * i16 + 1, n0 - 1));
+        const int64_t t47 = (int64_t)(sx_smaller(2 * i16, n0 - 1));
+        const int64_t t48 = (int64_t)(sx_smaller(2 * i16 + 1, n0 - 1));
         float a3[32];
         for (int64_t i17 = 0; i17 < 4; i17++) {
             float v4 = 0.0f;
@@ -176,18 +190,18 @@ static void part4(void *arg, int64_t begin, int64_t end) {
             { SX_REASSOCIATE
             SX_VECTOR
             for (int64_t i18 = 0; i18 < 4; i18++) {
-                const float t41 = in5[4 * i17 + i18];
-                const float t42 = in5[4 * i17 + i18 + 16];
-                const float t43 = in5[4 * i17 + i18 + 32];
-                const float t44 = in5[4 * i17 + i18 + 48];
-                v4 = v4 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t41);
-                v5 = v5 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t42);
-                v6 = v6 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t43);
-                v7 = v7 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t39] * t44);
-                v8 = v8 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t41);
-                v9 = v9 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t42);
-                v10 = v10 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t43);
-                v11 = v11 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t40] * t44);
+                const float t49 = in5[4 * i17 + i18];
+                const float t50 = in5[4 * i17 + i18 + 16];
+                const float t51 = in5[4 * i17 + i18 + 32];
+                const float t52 = in5[4 * i17 + i18 + 48];
+                v4 = v4 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t47] * t49);
+                v5 = v5 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t47] * t50);
+                v6 = v6 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t47] * t51);
+                v7 = v7 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t47] * t52);
+                v8 = v8 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t48] * t49);
+                v9 = v9 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t48] * t50);
+                v10 = v10 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t48] * t51);
+                v11 = v11 + (scratch2[4 * n0 * (i15 % 2) + i18 + 4 * t48] * t52);
             }
             }
             a3[i17] = v4;
@@ -200,53 +214,53 @@ static void part4(void *arg, int64_t begin, int64_t end) {
             a3[i17 + 28] = v11;
         }
         if (((int64_t)(2 * i16)) < ((int64_t)(n0))) {
-            const int64_t t45 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
+            const int64_t t53 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
             SX_VECTOR
             for (int64_t i19 = 0; i19 < 4; i19++) {
-                const float t46 = a3[i19];
-                const float t47 = a3[i19 + 4];
-                const float t48 = a3[i19 + 8];
-                const float t49 = a3[i19 + 12];
-                const float t50 = scratch4[i19 + 4 * t39];
-                const float t51 = scratch1[16 * i15 * n0 + i19 + 16 * t39] + t46;
-                const float t52 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 4] + t47;
-                const float t53 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 8] + t48;
-                const float t54 = scratch1[16 * i15 * n0 + i19 + 16 * t39 + 12] + t49;
-                const float t55 = sx_sigmoid_f32(t51);
-                const float t56 = sx_sigmoid_f32(t53);
-                const float t57 = sx_tanh_f32(t54);
-                const float t58 = (t56 * t50) + (t55 * t57);
-                const float t59 = sx_sigmoid_f32(t52);
-                const float t60 = sx_tanh_f32(t58);
-                const float t61 = t59 * t60;
-                out6[4 * i15 * n0 + i19 + 4 * t39] = t61;
-                scratch2[4 * n0 * ((i15 + 1) % 2) + i19 + 4 * t39] = t61;
-                scratch4[i19 + 4 * t39] = t58;
+                const float t54 = a3[i19];
+                const float t55 = a3[i19 + 4];
+                const float t56 = a3[i19 + 8];
+                const float t57 = a3[i19 + 12];
+                const float t58 = scratch4[i19 + 4 * t47];
+                const float t59 = scratch1[16 * i15 * n0 + i19 + 16 * t47] + t54;
+                const float t60 = scratch1[16 * i15 * n0 + i19 + 16 * t47 + 4] + t55;
+                const float t61 = scratch1[16 * i15 * n0 + i19 + 16 * t47 + 8] + t56;
+                const float t62 = scratch1[16 * i15 * n0 + i19 + 16 * t47 + 12] + t57;
+                const float t63 = sx_sigmoid_f32(t59);
+                const float t64 = sx_sigmoid_f32(t61);
+                const float t65 = sx_tanh_f32(t62);
+                const float t66 = (t64 * t58) + (t63 * t65);
+                const float t67 = sx_sigmoid_f32(t60);
+                const float t68 = sx_tanh_f32(t66);
+                const float t69 = t67 * t68;
+                out6[4 * i15 * n0 + i19 + 4 * t47] = t69;
+                scratch2[4 * n0 * ((i15 + 1) % 2) + i19 + 4 * t47] = t69;
+                scratch4[i19 + 4 * t47] = t66;
             }
         }
         if (((int64_t)(2 * i16 + 1)) < ((int64_t)(n0))) {
-            const int64_t t62 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
+            const int64_t t70 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i15));
             SX_VECTOR
             for (int64_t i20 = 0; i20 < 4; i20++) {
-                const float t63 = a3[i20 + 16];
-                const float t64 = a3[i20 + 20];
-                const float t65 = a3[i20 + 24];
-                const float t66 = a3[i20 + 28];
-                const float t67 = scratch4[i20 + 4 * t40];
-                const float t68 = scratch1[16 * i15 * n0 + i20 + 16 * t40] + t63;
-                const float t69 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 4] + t64;
-                const float t70 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 8] + t65;
-                const float t71 = scratch1[16 * i15 * n0 + i20 + 16 * t40 + 12] + t66;
-                const float t72 = sx_sigmoid_f32(t68);
-                const float t73 = sx_sigmoid_f32(t70);
-                const float t74 = sx_tanh_f32(t71);
-                const float t75 = (t73 * t67) + (t72 * t74);
-                const float t76 = sx_sigmoid_f32(t69);
-                const float t77 = sx_tanh_f32(t75);
-                const float t78 = t76 * t77;
-                out6[4 * i15 * n0 + i20 + 4 * t40] = t78;
-                scratch2[4 * n0 * ((i15 + 1) % 2) + i20 + 4 * t40] = t78;
-                scratch4[i20 + 4 * t40] = t75;
+                const float t71 = a3[i20 + 16];
+                const float t72 = a3[i20 + 20];
+                const float t73 = a3[i20 + 24];
+                const float t74 = a3[i20 + 28];
+                const float t75 = scratch4[i20 + 4 * t48];
+                const float t76 = scratch1[16 * i15 * n0 + i20 + 16 * t48] + t71;
+                const float t77 = scratch1[16 * i15 * n0 + i20 + 16 * t48 + 4] + t72;
+                const float t78 = scratch1[16 * i15 * n0 + i20 + 16 * t48 + 8] + t73;
+                const float t79 = scratch1[16 * i15 * n0 + i20 + 16 * t48 + 12] + t74;
+                const float t80 = sx_sigmoid_f32(t76);
+                const float t81 = sx_sigmoid_f32(t78);
+                const float t82 = sx_tanh_f32(t79);
+                const float t83 = (t81 * t75) + (t80 * t82);
+                const float t84 = sx_sigmoid_f32(t77);
+                const float t85 = sx_tanh_f32(t83);
+                const float t86 = t84 * t85;
+                out6[4 * i15 * n0 + i20 + 4 * t48] = t86;
+                scratch2[4 * n0 * ((i15 + 1) % 2) + i20 + 4 * t48] = t86;
+                scratch4[i20 + 4 * t48] = t83;
             }
         }
     }
@@ -264,10 +278,10 @@ static void part5(void *arg, int64_t begin, int64_t end) {
     const int64_t n1 = c->n[1];
     const int64_t i21 = c->i21;
     for (int64_t i22 = begin; i22 < end; i22++) {
-        const int64_t t79 = (int64_t)(sx_smaller(4 * i22, n0 - 1));
-        const int64_t t80 = (int64_t)(sx_smaller(4 * i22 + 1, n0 - 1));
-        const int64_t t81 = (int64_t)(sx_smaller(4 * i22 + 2, n0 - 1));
-        const int64_t t82 = (int64_t)(sx_smaller(4 * i22 + 3, n0 - 1));
+        const int64_t t87 = (int64_t)(sx_smaller(4 * i22, n0 - 1));
+        const int64_t t88 = (int64_t)(sx_smaller(4 * i22 + 1, n0 - 1));
+        const int64_t t89 = (int64_t)(sx_smaller(4 * i22 + 2, n0 - 1));
+        const int64_t t90 = (int64_t)(sx_smaller(4 * i22 + 3, n0 - 1));
         float a4[64];
         for (int64_t i23 = 0; i23 < 4; i23++) {
             float v12 = 0.0f;
@@ -289,26 +303,26 @@ static void part5(void *arg, int64_t begin, int64_t end) {
             { SX_REASSOCIATE
             SX_VECTOR
             for (int64_t i24 = 0; i24 < 4; i24++) {
-                const float t83 = in5[4 * i23 + i24];
-                const float t84 = in5[4 * i23 + i24 + 16];
-                const float t85 = in5[4 * i23 + i24 + 32];
-                const float t86 = in5[4 * i23 + i24 + 48];
-                v12 = v12 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t83);
-                v13 = v13 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t84);
-                v14 = v14 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t85);
-                v15 = v15 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t79] * t86);
-                v16 = v16 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t83);
-                v17 = v17 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t84);
-                v18 = v18 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t85);
-                v19 = v19 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t80] * t86);
-                v20 = v20 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t83);
-                v21 = v21 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t84);
-                v22 = v22 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t85);
-                v23 = v23 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t81] * t86);
-                v24 = v24 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t83);
-                v25 = v25 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t84);
-                v26 = v26 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t85);
-                v27 = v27 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t82] * t86);
+                const float t91 = in5[4 * i23 + i24];
+                const float t92 = in5[4 * i23 + i24 + 16];
+                const float t93 = in5[4 * i23 + i24 + 32];
+                const float t94 = in5[4 * i23 + i24 + 48];
+                v12 = v12 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t87] * t91);
+                v13 = v13 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t87] * t92);
+                v14 = v14 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t87] * t93);
+                v15 = v15 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t87] * t94);
+                v16 = v16 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t88] * t91);
+                v17 = v17 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t88] * t92);
+                v18 = v18 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t88] * t93);
+                v19 = v19 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t88] * t94);
+                v20 = v20 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t89] * t91);
+                v21 = v21 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t89] * t92);
+                v22 = v22 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t89] * t93);
+                v23 = v23 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t89] * t94);
+                v24 = v24 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t90] * t91);
+                v25 = v25 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t90] * t92);
+                v26 = v26 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t90] * t93);
+                v27 = v27 + (scratch2[4 * n0 * (i21 % 2) + i24 + 4 * t90] * t94);
             }
             }
             a4[i23] = v12;
@@ -329,113 +343,113 @@ static void part5(void *arg, int64_t begin, int64_t end) {
             a4[i23 + 60] = v27;
         }
         if (((int64_t)(4 * i22)) < ((int64_t)(n0))) {
-            const int64_t t87 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            const int64_t t95 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
             SX_VECTOR
             for (int64_t i25 = 0; i25 < 4; i25++) {
-                const float t88 = a4[i25];
-                const float t89 = a4[i25 + 4];
-                const float t90 = a4[i25 + 8];
-                const float t91 = a4[i25 + 12];
-                const float t92 = scratch4[i25 + 4 * t79];
-                const float t93 = scratch1[16 * i21 * n0 + i25 + 16 * t79] + t88;
-                const float t94 = scratch1[16 * i21 * n0 + i25 + 16 * t79 + 4] + t89;
-                const float t95 = scratch1[16 * i21 * n0 + i25 + 16 * t79 + 8] + t90;
-                const float t96 = scratch1[16 * i21 * n0 + i25 + 16 * t79 + 12] + t91;
-                const float t97 = sx_sigmoid_f32(t93);
-                const float t98 = sx_sigmoid_f32(t95);
-                const float t99 = sx_tanh_f32(t96);
-                const float t100 = (t98 * t92) + (t97 * t99);
-                const float t101 = sx_sigmoid_f32(t94);
-                const float t102 = sx_tanh_f32(t100);
-                const float t103 = t101 * t102;
-                out6[4 * i21 * n0 + i25 + 4 * t79] = t103;
-                scratch2[4 * n0 * ((i21 + 1) % 2) + i25 + 4 * t79] = t103;
-                scratch4[i25 + 4 * t79] = t100;
+                const float t96 = a4[i25];
+                const float t97 = a4[i25 + 4];
+                const float t98 = a4[i25 + 8];
+                const float t99 = a4[i25 + 12];
+                const float t100 = scratch4[i25 + 4 * t87];
+                const float t101 = scratch1[16 * i21 * n0 + i25 + 16 * t87] + t96;
+                const float t102 = scratch1[16 * i21 * n0 + i25 + 16 * t87 + 4] + t97;
+                const float t103 = scratch1[16 * i21 * n0 + i25 + 16 * t87 + 8] + t98;
+                const float t104 = scratch1[16 * i21 * n0 + i25 + 16 * t87 + 12] + t99;
+                const float t105 = sx_sigmoid_f32(t101);
+                const float t106 = sx_sigmoid_f32(t103);
+                const float t107 = sx_tanh_f32(t104);
+                const float t108 = (t106 * t100) + (t105 * t107);
+                const float t109 = sx_sigmoid_f32(t102);
+                const float t110 = sx_tanh_f32(t108);
+                const float t111 = t109 * t110;
+                out6[4 * i21 * n0 + i25 + 4 * t87] = t111;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i25 + 4 * t87] = t111;
+                scratch4[i25 + 4 * t87] = t108;
             }
         }
         if (((int64_t)(4 * i22 + 1)) < ((int64_t)(n0))) {
-            const int64_t t104 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            const int64_t t112 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
             SX_VECTOR
             for (int64_t i26 = 0; i26 < 4; i26++) {
-                const float t105 = a4[i26 + 16];
-                const float t106 = a4[i26 + 20];
-                const float t107 = a4[i26 + 24];
-                const float t108 = a4[i26 + 28];
-                const float t109 = scratch4[i26 + 4 * t80];
-                const float t110 = scratch1[16 * i21 * n0 + i26 + 16 * t80] + t105;
-                const float t111 = scratch1[16 * i21 * n0 + i26 + 16 * t80 + 4] + t106;
-                const float t112 = scratch1[16 * i21 * n0 + i26 + 16 * t80 + 8] + t107;
-                const float t113 = scratch1[16 * i21 * n0 + i26 + 16 * t80 + 12] + t108;
-                const float t114 = sx_sigmoid_f32(t110);
-                const float t115 = sx_sigmoid_f32(t112);
-                const float t116 = sx_tanh_f32(t113);
-                const float t117 = (t115 * t109) + (t114 * t116);
-                const float t118 = sx_sigmoid_f32(t111);
-                const float t119 = sx_tanh_f32(t117);
-                const float t120 = t118 * t119;
-                out6[4 * i21 * n0 + i26 + 4 * t80] = t120;
-                scratch2[4 * n0 * ((i21 + 1) % 2) + i26 + 4 * t80] = t120;
-                scratch4[i26 + 4 * t80] = t117;
+                const float t113 = a4[i26 + 16];
+                const float t114 = a4[i26 + 20];
+                const float t115 = a4[i26 + 24];
+                const float t116 = a4[i26 + 28];
+                const float t117 = scratch4[i26 + 4 * t88];
+                const float t118 = scratch1[16 * i21 * n0 + i26 + 16 * t88] + t113;
+                const float t119 = scratch1[16 * i21 * n0 + i26 + 16 * t88 + 4] + t114;
+                const float t120 = scratch1[16 * i21 * n0 + i26 + 16 * t88 + 8] + t115;
+                const float t121 = scratch1[16 * i21 * n0 + i26 + 16 * t88 + 12] + t116;
+                const float t122 = sx_sigmoid_f32(t118);
+                const float t123 = sx_sigmoid_f32(t120);
+                const float t124 = sx_tanh_f32(t121);
+                const float t125 = (t123 * t117) + (t122 * t124);
+                const float t126 = sx_sigmoid_f32(t119);
+                const float t127 = sx_tanh_f32(t125);
+                const float t128 = t126 * t127;
+                out6[4 * i21 * n0 + i26 + 4 * t88] = t128;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i26 + 4 * t88] = t128;
+                scratch4[i26 + 4 * t88] = t125;
             }
         }
         if (((int64_t)(4 * i22 + 2)) < ((int64_t)(n0))) {
-            const int64_t t121 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            const int64_t t129 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
             SX_VECTOR
             for (int64_t i27 = 0; i27 < 4; i27++) {
-                const float t122 = a4[i27 + 32];
-                const float t123 = a4[i27 + 36];
-                const float t124 = a4[i27 + 40];
-                const float t125 = a4[i27 + 44];
-                const float t126 = scratch4[i27 + 4 * t81];
-                const float t127 = scratch1[16 * i21 * n0 + i27 + 16 * t81] + t122;
-                const float t128 = scratch1[16 * i21 * n0 + i27 + 16 * t81 + 4] + t123;
-                const float t129 = scratch1[16 * i21 * n0 + i27 + 16 * t81 + 8] + t124;
-                const float t130 = scratch1[16 * i21 * n0 + i27 + 16 * t81 + 12] + t125;
-                const float t131 = sx_sigmoid_f32(t127);
-                const float t132 = sx_sigmoid_f32(t129);
-                const float t133 = sx_tanh_f32(t130);
-                const float t134 = (t132 * t126) + (t131 * t133);
-                const float t135 = sx_sigmoid_f32(t128);
-                const float t136 = sx_tanh_f32(t134);
-                const float t137 = t135 * t136;
-                out6[4 * i21 * n0 + i27 + 4 * t81] = t137;
-                scratch2[4 * n0 * ((i21 + 1) % 2) + i27 + 4 * t81] = t137;
-                scratch4[i27 + 4 * t81] = t134;
+                const float t130 = a4[i27 + 32];
+                const float t131 = a4[i27 + 36];
+                const float t132 = a4[i27 + 40];
+                const float t133 = a4[i27 + 44];
+                const float t134 = scratch4[i27 + 4 * t89];
+                const float t135 = scratch1[16 * i21 * n0 + i27 + 16 * t89] + t130;
+                const float t136 = scratch1[16 * i21 * n0 + i27 + 16 * t89 + 4] + t131;
+                const float t137 = scratch1[16 * i21 * n0 + i27 + 16 * t89 + 8] + t132;
+                const float t138 = scratch1[16 * i21 * n0 + i27 + 16 * t89 + 12] + t133;
+                const float t139 = sx_sigmoid_f32(t135);
+                const float t140 = sx_sigmoid_f32(t137);
+                const float t141 = sx_tanh_f32(t138);
+                const float t142 = (t140 * t134) + (t139 * t141);
+                const float t143 = sx_sigmoid_f32(t136);
+                const float t144 = sx_tanh_f32(t142);
+                const float t145 = t143 * t144;
+                out6[4 * i21 * n0 + i27 + 4 * t89] = t145;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i27 + 4 * t89] = t145;
+                scratch4[i27 + 4 * t89] = t142;
             }
         }
         if (((int64_t)(4 * i22 + 3)) < ((int64_t)(n0))) {
-            const int64_t t138 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
+            const int64_t t146 = sx_sub_i64(sx_sub_i64((int64_t)(n1), 1), (int64_t)(i21));
             SX_VECTOR
             for (int64_t i28 = 0; i28 < 4; i28++) {
-                const float t139 = a4[i28 + 48];
-                const float t140 = a4[i28 + 52];
-                const float t141 = a4[i28 + 56];
-                const float t142 = a4[i28 + 60];
-                const float t143 = scratch4[i28 + 4 * t82];
-                const float t144 = scratch1[16 * i21 * n0 + i28 + 16 * t82] + t139;
-                const float t145 = scratch1[16 * i21 * n0 + i28 + 16 * t82 + 4] + t140;
-                const float t146 = scratch1[16 * i21 * n0 + i28 + 16 * t82 + 8] + t141;
-                const float t147 = scratch1[16 * i21 * n0 + i28 + 16 * t82 + 12] + t142;
-                const float t148 = sx_sigmoid_f32(t144);
-                const float t149 = sx_sigmoid_f32(t146);
-                const float t150 = sx_tanh_f32(t147);
-                const float t151 = (t149 * t143) + (t148 * t150);
-                const float t152 = sx_sigmoid_f32(t145);
-                const float t153 = sx_tanh_f32(t151);
-                const float t154 = t152 * t153;
-                out6[4 * i21 * n0 + i28 + 4 * t82] = t154;
-                scratch2[4 * n0 * ((i21 + 1) % 2) + i28 + 4 * t82] = t154;
-                scratch4[i28 + 4 * t82] = t151;
+                const float t147 = a4[i28 + 48];
+                const float t148 = a4[i28 + 52];
+                const float t149 = a4[i28 + 56];
+                const float t150 = a4[i28 + 60];
+                const float t151 = scratch4[i28 + 4 * t90];
+                const float t152 = scratch1[16 * i21 * n0 + i28 + 16 * t90] + t147;
+                const float t153 = scratch1[16 * i21 * n0 + i28 + 16 * t90 + 4] + t148;
+                const float t154 = scratch1[16 * i21 * n0 + i28 + 16 * t90 + 8] + t149;
+                const float t155 = scratch1[16 * i21 * n0 + i28 + 16 * t90 + 12] + t150;
+                const float t156 = sx_sigmoid_f32(t152);
+                const float t157 = sx_sigmoid_f32(t154);
+                const float t158 = sx_tanh_f32(t155);
+                const float t159 = (t157 * t151) + (t156 * t158);
+                const float t160 = sx_sigmoid_f32(t153);
+                const float t161 = sx_tanh_f32(t159);
+                const float t162 = t160 * t161;
+                out6[4 * i21 * n0 + i28 + 4 * t90] = t162;
+                scratch2[4 * n0 * ((i21 + 1) % 2) + i28 + 4 * t90] = t162;
+                scratch4[i28 + 4 * t90] = t159;
             }
         }
     }
 }
 
-int32_t k_cf91b63ac454eb881aa2(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_1d317b0675a024b2703a(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];
-    run->parallel(run, ((n0 * n1 + 3) / 4), 8, part0, &(struct part0){run, p, n});
+    run->parallel(run, ((n0 * n1 + 5) / 6), 5, part0, &(struct part0){run, p, n});
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     run->parallel(run, n0, 4096, part1, &(struct part1){run, p, n});
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
