@@ -597,8 +597,10 @@ static void contract(
     job.column_blocks = sx_pieces(panels, 4);
     if (job.row_blocks * job.column_blocks * batch < wanted)
         job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
-    if (job.row_blocks * job.column_blocks * batch < wanted)
-        job.row_blocks = sx_least(tiles, sx_pieces(wanted, job.column_blocks * batch));
+    /* Every block of rows reads all of B: no more of them than keep the threads busy. */
+    const int64_t busy = sx_least(wanted, 4 * (int64_t)run->threads);
+    if (job.row_blocks * job.column_blocks * batch < busy)
+        job.row_blocks = sx_least(tiles, sx_pieces(busy, job.column_blocks * batch));
     const int64_t tasks = job.row_blocks * job.column_blocks * batch;
     if (tasks == 1)
         contract_blocks(&job, 0, 1);
@@ -606,7 +608,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_c92de3a6b91429f87ba6(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_9e5c9a633e6cb8fcdac6(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

@@ -1,6 +1,35 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
+
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 2));
+        const int64_t t1 = (int64_t)((i0 % 2));
+        for (int64_t i1 = 0; i1 < 14; i1++) {
+            SX_VECTOR
+            for (int64_t i2 = 0; i2 < 16; i2++) {
+                const int64_t t2 = (int64_t)(i2 + 16 * t1);
+                out1[32 * i1 + 448 * t0 + t2] = in0[i1 + 14 * t0 + 196 * t2];
+            }
+        }
+    }
+}
+
+int32_t k_7c1afc61de6d0b8fb4e0(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    run->parallel(run, 28, 4, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
 #include "denormals.h"
 
 struct env { sx_run *run; void *p[4]; const int64_t *n; };
@@ -739,8 +768,9 @@ static void contract(
     job.row_blocks = sx_pieces(tiles, 8);
     if (job.row_blocks * job.column_blocks < wanted)
         job.column_blocks = sx_least(1, sx_pieces(wanted, job.row_blocks));
-    if (job.row_blocks * job.column_blocks < wanted)
-        job.row_blocks = sx_least(tiles, sx_pieces(wanted, job.column_blocks));
+    const int64_t busy = sx_least(wanted, 4 * (int64_t)run->threads);
+    if (job.row_blocks * job.column_blocks < busy)
+        job.row_blocks = sx_least(tiles, sx_pieces(busy, job.column_blocks));
     const int64_t tasks = job.row_blocks * job.column_blocks;
     if (tasks == 1)
         contract_tasks(&job, 0, 1);
@@ -748,38 +778,9 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_6b73ec085d8bbad72af8(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_dae646db1ce0929a3d5b(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
-
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 2));
-        const int64_t t1 = (int64_t)((i0 % 2));
-        for (int64_t i1 = 0; i1 < 14; i1++) {
-            SX_VECTOR
-            for (int64_t i2 = 0; i2 < 16; i2++) {
-                const int64_t t2 = (int64_t)(i2 + 16 * t1);
-                out1[32 * i1 + 448 * t0 + t2] = in0[i1 + 14 * t0 + 196 * t2];
-            }
-        }
-    }
-}
-
-int32_t k_7c1afc61de6d0b8fb4e0(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    run->parallel(run, 28, 4, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }
