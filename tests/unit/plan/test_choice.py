@@ -17,6 +17,7 @@ from sardonyx.plan.choice import (
     expected_sizes,
     product_problem,
     product_variants,
+    with_suitable_tile,
 )
 from sardonyx.plan.kernels import BATCH, Choice, Matrix
 from sardonyx.plan.target import Target
@@ -122,3 +123,36 @@ def test_plan_and_backend_mean_the_same_by_a_name(isa: Isa) -> None:
             assert tile.columns % isa.lanes_of(dtype) == 0
             beside = tile.rows if isa.by_lane else 1
             assert tile.rows * vectors + vectors + beside <= isa.registers
+
+
+@pytest.mark.parametrize(
+    ("isa", "kernel", "columns", "cut"),
+    [
+        (AVX512, "gemm", 8, " 12x16"),
+        (AVX512, "gemm", 32, ""),
+        (AVX512, "gemm", 64, " 6x64"),
+        (AVX512, "direct", 96, " 8x48"),
+        (AVX512, "gemm", 768, " 8x48"),
+        (AVX512, "winograd", 48, " 8x48"),
+        (AVX512, "winograd", 64, ""),
+        (NEON, "gemm", 8, " 8x8"),
+        (NEON, "direct", 24, " 8x8"),
+        (NEON, "gemm", 160, ""),
+        (AVX2, "gemm", 8, ""),
+        (AVX512, "gemv", 64, ""),
+    ],
+)
+def test_a_tile_suits_its_columns(isa: Isa, kernel: str, columns: int, cut: str) -> None:
+    """The one whose panels cost least, counting what is empty of the last one."""
+    others = (kernel, "gemm by 384", "other")
+    chosen = with_suitable_tile(target_of(isa), others, "f32", columns)
+    assert chosen[0] == kernel + cut
+    assert set(others) <= set(chosen)
+
+
+def test_tiles_of_columns_that_only_a_run_knows_are_the_usual_ones() -> None:
+    assert with_suitable_tile(target_of(AVX512), ("gemm",), "f32", symbol("n")) == ("gemm",)
+
+
+def test_bytes_keep_their_tile_where_no_other_was_faster() -> None:
+    assert with_suitable_tile(target_of(AVX512), ("gemm",), "i32", 768) == ("gemm",)

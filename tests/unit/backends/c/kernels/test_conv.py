@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, gemm
-from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv, pack_depthwise
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.options import read_environment
@@ -111,6 +111,18 @@ def test_windows(name: str, channels: int, filters: int, groups: int, tmp_path: 
     x, w = numbers(2, *size, channels), numbers(filters, channels // groups, *window.kernel)
     text = conv("window", ConvSpec(2, channels, filters, window, groups), "store_row", NEON)
     check(text, x, w, pack_conv(w, groups, tile_of(NEON)), window, end, groups, tmp_path)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("tile", [Tile(8, 48), Tile(6, 64)], ids=str)
+def test_windows_by_the_tiles_of_avx512(name: str, tile: Tile, tmp_path: Path) -> None:
+    """With sums that go to their epilogue out of registers, where they have a single piece."""
+    window, size, end = window_of(name)
+    channels, filters = 20, 2 * tile.columns + 5
+    x, w = numbers(2, *size, channels), numbers(filters, channels, *window.kernel)
+    spec = ConvSpec(2, channels, filters, window)
+    text = conv("window", spec, "store_row", AVX512, tile, in_registers=True)
+    check(text, x, w, pack_conv(w, 1, tile), window, end, 1, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, Kernel, compile_kernel
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
+from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm, product
 from sardonyx.backends.c.kernels.gemv import gemv, gemv_tile, suits_gemv
-from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, tile_of
+from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, packed_elements
 
 Array = NDArray[np.generic]
@@ -56,6 +56,25 @@ def test_sizes_that_only_a_run_knows(isa: Isa, tmp_path: Path) -> None:
             for k in [1, 2, 3, 4, 5, 8, 23]:
                 a, b = numbers(m, k), numbers(k, n)
                 assert_close(results(kernel, (m, n), np.float32, a, pack_b(b, tile_of(isa)), sizes=(m, n, k)), a, b)  # fmt: skip
+
+
+@pytest.mark.parametrize("tile", [Tile(12, 32), Tile(8, 48), Tile(6, 64), Tile(12, 16)], ids=str)
+def test_sums_out_of_registers_are_those_of_memory(tile: Tile, tmp_path: Path) -> None:
+    """Every tile of AVX-512, with panels that are full and that are not, of one piece and of several."""
+    sizes = [(1, 5, 3), (2, 2 * tile.columns, 21), (3, 64, 70), (7, 96, 192), (8, 97, 33), (13, 50, 193), (25, 144, 64), (40, 17, 0)]  # fmt: skip
+    for m, n, k in sizes:
+        a, b = numbers(m, k), numbers(k, n)
+        packed = pack_b(b, tile) if k else np.zeros(64, np.float32)
+        spec = GemmSpec(m, n, k, Operand(k), Packed())
+        answers = []
+        for in_registers in (False, True):
+            folder = tmp_path / f"{m}-{n}-{k}-{in_registers}"
+            folder.mkdir()
+            text = product("product", spec, "store_row", AVX512, tile, in_registers=in_registers)
+            kernel = compile_kernel("product", text, folder)
+            answers.append(results(kernel, (m, n), np.float32, a, packed))
+        assert_close(answers[0], a, b)
+        assert np.array_equal(answers[0], answers[1])
 
 
 def test_empty_sizes_and_empty_sums(tmp_path: Path) -> None:
