@@ -9,16 +9,14 @@ a row that is masked fully is 0 there, and NaN when it is written out.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
-from sardonyx.passes.preparing.expand import Expanded, copy_of
-from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.passes.preparing.expand import Expanded, copy_of, inferred, put_in_place
+from sardonyx.passes.shapes import Shapes
 
 __all__ = ["write_out_attention"]
 
@@ -38,17 +36,10 @@ def write_out_attention(expanded: Expanded) -> Expanded:
         made = _Writer(twin).write(_last_sizes(node, expanded.shapes))
         graph.insert_before(twin, made)
         origins.update(dict.fromkeys(made, origins[twin]))
-        old, new = twin.outputs[0], made[-1].outputs[0]
-        name, old.name = old.name, f"{old.name}.whole"
-        new.name, new.type, new.shape = name, old.type, old.shape
-        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        put_in_place(made[-1].outputs[0], twin.outputs[0])
         graph.remove(twin, safe=True)
         del origins[twin]
-    try:
-        known = infer_shapes(copied.expanded.model)
-    except ShapeError:
-        return expanded
-    return replace(copied.expanded, shapes=known, origins=origins)
+    return inferred(copied, origins) or expanded
 
 
 def _is_plain(node: ir.Node, shapes: Shapes) -> bool:

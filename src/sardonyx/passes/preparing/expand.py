@@ -35,7 +35,9 @@ __all__ = [
     "copy_of",
     "expand",
     "has_native_code",
+    "inferred",
     "nodes_of_model",
+    "put_in_place",
     "values_of",
 ]
 
@@ -106,6 +108,22 @@ def copy_of(expanded: Expanded) -> Copied:
     )
     origins = {nodes[node]: expanded.origins[node] for node in nodes}
     return Copied(replace(expanded, model=copy, origins=origins, border=border), values, nodes)
+
+
+def put_in_place(new: ir.Value, old: ir.Value) -> None:
+    """All that read `old`, callers among them, read `new` by the same name."""
+    name, old.name = old.name, f"{old.name}.replaced"
+    new.name, new.type, new.shape = name, old.type, old.shape
+    ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+
+
+def inferred(copied: Copied, origins: Mapping[ir.Node, tuple[ir.Node, ...]]) -> Expanded | None:
+    """The changed copy, with what is known of its shapes now; None where they contradict each other."""
+    try:
+        known = infer_shapes(copied.expanded.model)
+    except ShapeError:
+        return None
+    return replace(copied.expanded, shapes=known, origins=origins)
 
 
 def values_of(graph: ir.Graph) -> list[ir.Value]:

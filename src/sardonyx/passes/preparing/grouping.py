@@ -8,14 +8,13 @@ as these are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
-from sardonyx.passes.preparing.expand import Expanded, copy_of
-from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.passes.preparing.expand import Expanded, copy_of, inferred, put_in_place
+from sardonyx.passes.shapes import Shapes
 
 __all__ = ["normalize_groups"]
 
@@ -51,21 +50,14 @@ def normalize_groups(expanded: Expanded) -> Expanded:
         inputs = [before.inputs[0], *norm.inputs[1:]]
         made = ir.Node("", "GroupNormalization", inputs, attributes, version=_VERSION)
         graph.insert_before(after, made)
-        old, new = after.outputs[0], made.outputs[0]
-        name, old.name = old.name, f"{old.name}.parted"
-        new.name, new.type, new.shape = name, old.type, old.shape
-        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        put_in_place(made.outputs[0], after.outputs[0])
         origins[made] = (*origins[before], *origins[norm], *origins[after])
         for node in (after, norm, before):
             if node is before and (before.outputs[0].uses() or before.outputs[0].is_graph_output()):
                 continue
             graph.remove(node, safe=True)
             del origins[node]
-    try:
-        known = infer_shapes(copied.expanded.model)
-    except ShapeError:
-        return expanded
-    return replace(copied.expanded, shapes=known, origins=origins)
+    return inferred(copied, origins) or expanded
 
 
 def _parted(norm: ir.Node, shapes: Shapes) -> _Parted | None:

@@ -14,20 +14,19 @@ has nothing to divide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
-from sardonyx.passes.preparing.expand import Expanded, copy_of
+from sardonyx.passes.preparing.expand import Expanded, copy_of, inferred, put_in_place
 from sardonyx.passes.preparing.signs import turn_signs
 from sardonyx.passes.preparing.steps import Steps, count_in_steps, find_steps
 from sardonyx.passes.preparing.sums import count_sums
-from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.passes.shapes import Shapes
 
 __all__ = ["multiply_integers"]
 
@@ -75,10 +74,7 @@ def multiply_integers(expanded: Expanded, *, unsigned: bool) -> Expanded:
         copied.expanded.model.graph.insert_before(twin, made)
         origins.update(dict.fromkeys(made, origins[twin]))
         sources = [value.producer() for value in twin.inputs[:2] if value is not None]
-        old, new = twin.outputs[0], made[-1].outputs[0]
-        name, old.name = old.name, f"{old.name}.whole"
-        new.name, new.type, new.shape = name, old.type, old.shape
-        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+        put_in_place(made[-1].outputs[0], twin.outputs[0])
         copied.expanded.model.graph.remove(twin, safe=True)
         del origins[twin]
         first = made[0]
@@ -91,11 +87,7 @@ def multiply_integers(expanded: Expanded, *, unsigned: bool) -> Expanded:
     origins = {node: of for node, of in origins.items() if node.graph is not None}
     for constant, node in turn_signs(copied.expanded.model.graph, unsigned=unsigned):
         origins[constant] = origins[node]
-    try:
-        known = infer_shapes(copied.expanded.model)
-    except ShapeError:
-        return expanded
-    return replace(copied.expanded, shapes=known, origins=origins)
+    return inferred(copied, origins) or expanded
 
 
 def _is_dead(node: ir.Node) -> bool:

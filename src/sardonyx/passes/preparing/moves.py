@@ -10,15 +10,14 @@ kernel that quantizes as it transposes does neither.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
-from sardonyx.passes.preparing.expand import Expanded, copy_of
-from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.passes.preparing.expand import Expanded, copy_of, inferred
+from sardonyx.passes.shapes import Shapes
 
 __all__ = ["MOVERS", "move_bytes"]
 
@@ -60,11 +59,7 @@ def move_bytes(expanded: Expanded) -> Expanded:
     for node in list(graph):
         _drop_undone(node, origins)
     origins = {node: of for node, of in origins.items() if node.graph is not None}
-    try:
-        known = infer_shapes(copied.expanded.model)
-    except ShapeError:
-        return expanded
-    return replace(copied.expanded, shapes=known, origins=origins)
+    return inferred(copied, origins) or expanded
 
 
 def _find(node: ir.Node, shapes: Shapes) -> _Found | None:

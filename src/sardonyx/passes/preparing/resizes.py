@@ -8,14 +8,11 @@ So the batch and the channels of the result are known. Exporters write it the fi
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import onnx_ir as ir
 
-from sardonyx.errors import ShapeError
 from sardonyx.model.opset import normal_domain
-from sardonyx.passes.preparing.expand import Expanded, copy_of
-from sardonyx.passes.shapes import Shapes, infer_shapes
+from sardonyx.passes.preparing.expand import Expanded, copy_of, inferred
+from sardonyx.passes.shapes import Shapes
 
 __all__ = ["resize_what_changes"]
 
@@ -41,11 +38,7 @@ def resize_what_changes(expanded: Expanded) -> Expanded:
         origins[concat] = origins[joined]
         twin.replace_input_with(SIZES, concat.outputs[0])
         twin.attributes["axes"] = ir.AttrInt64s("axes", axes)
-    try:
-        known = infer_shapes(copied.expanded.model)
-    except ShapeError:
-        return expanded
-    return replace(copied.expanded, shapes=known, origins=origins)
+    return inferred(copied, origins) or expanded
 
 
 def _own_sizes(node: ir.Node, shapes: Shapes) -> tuple[int, list[int]] | None:
