@@ -9,6 +9,7 @@ import pytest
 from sardonyx.backends.c.contractions import target_of
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa
 from sardonyx.backends.c.variants import cut_of
+from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.choice import (
     choose,
@@ -154,5 +155,6 @@ def test_tiles_of_columns_that_only_a_run_knows_are_the_usual_ones() -> None:
     assert with_suitable_tile(target_of(AVX512), ("gemm",), "f32", symbol("n")) == ("gemm",)
 
 
-def test_bytes_keep_their_tile_where_no_other_was_faster() -> None:
-    assert with_suitable_tile(target_of(AVX512), ("gemm",), "i32", 768) == ("gemm",)
+@pytest.mark.parametrize("dtype", ["i32", "f64"])
+def test_types_keep_their_tile_where_no_other_was_faster(dtype: Dtype) -> None:
+    assert with_suitable_tile(target_of(AVX512), ("gemm",), dtype, 768) == ("gemm",)

@@ -36,7 +36,7 @@ _Costs = tuple[tuple[str, float], ...]
 _NAME = re.compile(r"(?P<kernel>[a-z]+)(?: (?P<rows>\d+)x(?P<columns>\d+)| by (?P<depth>\d+)| (?P<way>wide|narrow)| bf16| split| amx)?")  # fmt: skip
 
 # Tiles beside the usual one, as rows × vectors: sums, vectors of B and what A takes fit the registers. With what a column
-# costs, as measured on Neoverse N1 and Cascade Lake. On AVX-512 tiles of fewer rows take fewer instructions for as many
+# costs, as measured on Neoverse N1 and Cascade Lake for sums of the types below. On AVX-512 tiles of fewer rows take fewer instructions for as many
 # products, which counts most where another thread shares the core; a Winograd task has little more than a tile of rows.
 _EMPTIER = (("gemm", 1.1), ("direct", 1.1), ("winograd", 1.1))
 _TILES: dict[str, tuple[tuple[int, int, _Costs], ...]] = {
@@ -50,6 +50,8 @@ _TILES: dict[str, tuple[tuple[int, int, _Costs], ...]] = {
     ),
     "portable": ((3, 3, ()),),
 }
+# Of bytes, on AVX-512 with VNNI, no tile was faster by more than chance.
+_MEASURED: dict[str, tuple[Dtype, ...]] = {"neon": ("f32", "i32"), "avx512": ("f32",)}
 _DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
 _TYPES: tuple[Dtype, ...] = ("f32", "f64", "i32")
 
@@ -98,7 +100,6 @@ def _alternatives(isa: Isa, dtype: Dtype) -> tuple[Alternative, ...]:
     found = []
     for rows, vectors, costs in _TILES[isa.name]:
         columns = vectors * isa.lanes_of(dtype)
-        # Of bytes, on AVX-512 with VNNI, none was faster by more than chance.
-        known = costs if dtype != "i32" or isa.by_lane else ()
+        known = costs if dtype in _MEASURED.get(isa.name, ()) else ()
         found.append(Alternative(f"{rows}x{columns}", columns, costs=known))
     return (*found, *(Alternative(f"by {depth}", None, deeper) for depth, deeper in _DEPTHS))
