@@ -23,7 +23,7 @@ __all__ = ["ROWS", "Cell", "Source", "each_unit", "multiply_input"]
 
 UNITS = WIDTH  # hidden units whose activations are computed side by side
 ROWS = 4  # rows of a batch that share each load of the weights
-STEPS = 6  # rows of the input's product that do: as many sums as registers hold
+INPUT_ROWS = 6  # rows of the input's product that do: as many sums as registers hold
 COLUMNS = 4  # gates of the input's product that share each load of the input
 STRIP = 64  # columns of the input's product in one piece of work
 
@@ -52,7 +52,7 @@ def multiply_input(layer: Layer) -> None:
     """given = W x + the bias of W, for all steps, tile by tile."""
     b, columns = layer.b, layer.gates * layer.hidden
     rows = layer.steps * layer.batch
-    tile = min(STEPS, max(rows, 1)) if isinstance(rows, int) else STEPS
+    tile = min(INPUT_ROWS, max(rows, 1)) if isinstance(rows, int) else INPUT_ROWS
     extents = (layer.directions, ceil_div(rows, tile), ceil_div(columns, STRIP))
     with b.parallel(extents, tile * STRIP * layer.features) as (d, block, strip):
         places = []

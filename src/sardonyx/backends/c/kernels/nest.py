@@ -45,7 +45,7 @@ TAPS = 64  # segments of K whose row pointers are kept at a time
 _EXTRAS = 25  # hundredths of a tile's quads: with more of them, pairs of 16 bits are faster
 _TASK = 1 << 17  # multiplications worth a task of their own
 _TASKS = 16  # enough to share out evenly
-EACH = 4  # tasks of a thread, at least
+TASKS_EACH = 4  # of a thread, at least: rows are cut for no more
 
 SUPPORT = """\
 #ifndef SX_CONTRACTION
@@ -311,7 +311,7 @@ job.column_blocks = sx_pieces(panels, {blocks.panels});
 if (job.row_blocks * job.column_blocks * batch < wanted)
     job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
 /* Every block of rows reads all of B: no more of them than keep the threads busy. */
-const int64_t busy = sx_least(wanted, {EACH} * (int64_t)run->threads);
+const int64_t busy = sx_least(wanted, {TASKS_EACH} * (int64_t)run->threads);
 if (job.row_blocks * job.column_blocks * batch < busy)
     job.row_blocks = sx_least(tiles, sx_pieces(busy, job.column_blocks * batch));
 const int64_t tasks = job.row_blocks * job.column_blocks * batch;

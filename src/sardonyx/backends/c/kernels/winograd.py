@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from sardonyx.backends.c.kernels.cells import SQUARE, Cell, both_ways
 from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
-from sardonyx.backends.c.kernels.nest import EACH, SUPPORT, Extent, row_counts
+from sardonyx.backends.c.kernels.nest import SUPPORT, TASKS_EACH, Extent, row_counts
 from sardonyx.backends.c.kernels.points import SEGMENT, channel_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
 
@@ -381,7 +381,7 @@ static void {name}(
     job.row_blocks = sx_pieces(tiles, {blocks.tiles});
     if (job.row_blocks * job.column_blocks < wanted)
         job.column_blocks = sx_least({most}, sx_pieces(wanted, job.row_blocks));
-    const int64_t busy = sx_least(wanted, {EACH} * (int64_t)run->threads);
+    const int64_t busy = sx_least(wanted, {TASKS_EACH} * (int64_t)run->threads);
     if (job.row_blocks * job.column_blocks < busy)
         job.row_blocks = sx_least(tiles, sx_pieces(busy, job.column_blocks));
     const int64_t tasks = job.row_blocks * job.column_blocks;
