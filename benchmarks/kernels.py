@@ -34,7 +34,7 @@ from benchmarks.kernel_harness import IN_ORDER, THREADED, Kernel, compile_kernel
 from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
 from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm, product
 from sardonyx.backends.c.kernels.gemv import gemv_tile, suits_gemv
@@ -42,6 +42,7 @@ from sardonyx.backends.c.kernels.isa import Tile, isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
 from sardonyx.backends.c.kernels.planes import pack_tiles
 from sardonyx.backends.c.kernels.points import pack_winograd
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of
 from sardonyx.runtime.amx_trial import has_tiles

@@ -558,16 +558,34 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     float *sums = acc;
-                    const float *image = (const float *)job->a + b / 1 * (size0 * size1) * 32 + b % 1 * 32;
-                    for (int64_t r = 0; r < taken; r++) {
-                        int64_t pixel = m + r;
+                    {
+                        int64_t pixel = m;
                         const int64_t p1 = pixel % out1 * 2 - 1;
                         pixel /= out1;
                         const int64_t p0 = pixel * 2 - 1;
-                        for (int64_t s = 0; s < segments; s++) {
-                            const int64_t i0 = p0 + contract_steps0[s0 + s]; const int64_t i1 = p1 + contract_steps1[s0 + s];
-                            const int32_t inside = ((uint64_t)i0 < (uint64_t)size0) & ((uint64_t)i1 < (uint64_t)size1);
-                            rows[s][r] = inside ? image + (i0 * size1 + i1) * 32 + k0 : contract_zeros;
+                        if ((m % out1 + taken <= out1) & (p1 >= 0) & (p1 + (taken - 1) * 2 + 3 <= size1)) {
+                            const float *image = (const float *)job->a + b / 1 * (size0 * size1) * 32 + b % 1 * 32;
+                            for (int64_t s = 0; s < segments; s++) {
+                                const int64_t i0 = p0 + contract_steps0[s0 + s]; const int64_t i1 = p1 + contract_steps1[s0 + s];
+                                const int32_t inside = ((uint64_t)i0 < (uint64_t)size0);
+                                const float *from = inside ? image + (i0 * size1 + i1) * 32 + k0 : contract_zeros;
+                                const int64_t apart = inside ? 64 : 0;
+                                for (int64_t r = 0; r < (int64_t)(sizeof *rows / sizeof **rows); r++)
+                                    rows[s][r] = from + sx_least(r, taken - 1) * apart;
+                            }
+                        } else {
+                            const float *image = (const float *)job->a + b / 1 * (size0 * size1) * 32 + b % 1 * 32;
+                            for (int64_t r = 0; r < taken; r++) {
+                                int64_t pixel = m + r;
+                                const int64_t p1 = pixel % out1 * 2 - 1;
+                                pixel /= out1;
+                                const int64_t p0 = pixel * 2 - 1;
+                                for (int64_t s = 0; s < segments; s++) {
+                                    const int64_t i0 = p0 + contract_steps0[s0 + s]; const int64_t i1 = p1 + contract_steps1[s0 + s];
+                                    const int32_t inside = ((uint64_t)i0 < (uint64_t)size0) & ((uint64_t)i1 < (uint64_t)size1);
+                                    rows[s][r] = inside ? image + (i0 * size1 + i1) * 32 + k0 : contract_zeros;
+                                }
+                            }
                         }
                     }
                     switch (taken) {
@@ -608,7 +626,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_9e5c9a633e6cb8fcdac6(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_7d3e9e6f7e37176f732a(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

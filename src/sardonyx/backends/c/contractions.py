@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sardonyx.backends.c.kernels.amx import PAIRS, amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.digits import DigitSpec, digit_product
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
@@ -23,6 +23,7 @@ from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
 from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, is_short, render_epilogue
 from sardonyx.backends.c.sizes import render_size

@@ -22,10 +22,10 @@ import re
 from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.byte_tiles import STRIP
-from sardonyx.backends.c.kernels.conv import NARROW
 from sardonyx.backends.c.kernels.gemv import gemv_tile
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import DEPTH
+from sardonyx.backends.c.kernels.windows import NARROW
 from sardonyx.loops.nodes import Dtype
 from sardonyx.plan.amx import BYTE_TILES
 from sardonyx.plan.target import Alternative, Target

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.conv import PIECE as CONV_PIECE
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv
 from sardonyx.backends.c.kernels.tile import PIECE
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.variants import cut_of, target_of
 
 FAMILIES = pytest.mark.parametrize("isa", [NEON, AVX2, AVX512, PORTABLE], ids=lambda isa: isa.name)
@@ -96,8 +97,11 @@ def test_convolutions(isa: Isa, tmp_path: Path) -> None:
         (5, 9, "f16"),
     ],
 )
-def test_convolutions_in_pieces(channels: int, kernel: int, dtype: str, tmp_path: Path) -> None:
-    answers = convolutions(NEON, channels, kernel, dtype, tmp_path)
+@pytest.mark.parametrize("isa", [NEON, AVX2], ids=lambda isa: isa.name)
+def test_convolutions_in_pieces(
+    isa: Isa, channels: int, kernel: int, dtype: str, tmp_path: Path
+) -> None:
+    answers = convolutions(isa, channels, kernel, dtype, tmp_path)
     for answer in answers.values():
         np.testing.assert_array_equal(answer, answers["direct"])
 

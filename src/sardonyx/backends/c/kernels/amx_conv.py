@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sardonyx.backends.c.kernels.amx import Split, split_contraction
-from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.planes import DEPTH, pack_tiles
+from sardonyx.backends.c.kernels.windows import ConvSpec
 
 __all__ = ["amx_conv", "pack_tile_filters"]
 

@@ -16,7 +16,7 @@ Both sum the same pieces of K (see `tile`): some taps, or a part of a tap's chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from sardonyx.backends.c.kernels.elements import BYTES, C_TYPE, sum_type, value_reader
@@ -26,75 +26,28 @@ from sardonyx.backends.c.kernels.nest import (
     GAP,
     PLAIN,
     TAPS,
-    Extent,
     Loops,
     Nest,
     choose_blocks,
     segments_of_pieces,
 )
+from sardonyx.backends.c.kernels.tile import PIECE as PRODUCTS
 from sardonyx.backends.c.kernels.tile import TileFamily
-from sardonyx.plan.kernels import Ending
+from sardonyx.backends.c.kernels.windows import (
+    NARROW,
+    ConvSpec,
+    corner,
+    in_line,
+    inside,
+    offset,
+    pixels,
+    position,
+    sizes_text,
+    steps_text,
+)
 
-PIECE = 128  # products summed in one go, fewer than those of a matrix product: so do the peers
-NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
-
-
-@dataclass(frozen=True)
-class Window:
-    """How a kernel moves over an image of one to three dimensions; one number an axis.
-
-    Sizes of images may be C text over the kernel's size symbols.
-    """
-
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    pads_begin: tuple[int, ...]
-    input: tuple[Extent, ...]
-    output: tuple[Extent, ...]
-
-    @property
-    def pixels(self) -> Extent:
-        """Output pixels of an image."""
-        if all(isinstance(size, int) for size in self.output):
-            return prod(size for size in self.output if isinstance(size, int))
-        return " * ".join(f"(int64_t)({size})" for size in self.output)
-
-
-@dataclass(frozen=True)
-class ConvSpec:
-    """`a` and `b` are the element types of activations and packed weights.
-
-    Attributes:
-        copies: whether activations are copied to the stack; None for where a rule says so. Those of another type than the
-            sums always are, unless they are multiplied as such.
-        in_halves: whether activations of float16 are multiplied as such.
-        ending: what becomes of sums of float16, which stay such then; only of kernels in float16.
-    """
-
-    images: Extent
-    channels: int
-    filters: int
-    window: Window
-    groups: int = 1
-    a: str = "f32"
-    b: str = "f32"
-    copies: bool | None = None
-    in_halves: bool = False
-    ending: Ending | None = None
-
-    @property
-    def wide(self) -> bool:
-        """Whether the tile reads activations where they lie."""
-        few = self.channels // self.groups < NARROW if self.copies is None else self.copies
-        return (self.in_halves or self.a == sum_type(self.b)) and not few
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether an output pixel is made of the input pixel in its place."""
-        window = self.window
-        ones = {*window.kernel, *window.strides} == {1}
-        return ones and not any(window.pads_begin) and window.input == window.output
+PIECE = 128  # products summed in one go where a sum is longer than a matrix product's piece: so do the peers
+_SHORTEST = 6  # values of a row of the window that is read in place
 
 
 def conv(
@@ -163,43 +116,61 @@ def base_nest(spec: ConvSpec, family: TileFamily, epilogue: str) -> Nest:
     )
 
 
-def _taps_of_piece(spec: ConvSpec) -> int:
+def _taps_of_piece(spec: ConvSpec, family: TileFamily) -> int:
     """How many taps are summed in one go; 0 where a single one has more channels than that."""
-    channels = spec.channels // spec.groups
-    taps = min(PIECE // channels, TAPS)
+    kernel, channels = spec.window.kernel, spec.channels // spec.groups
+    every, taps = prod(kernel), min(PIECE // channels, TAPS)
+    if every <= TAPS and every * channels <= PRODUCTS:
+        return every
+    if _has_rows(spec, family):  # as many rows of the window in every piece, as far as that goes
+        rows = prod(kernel[:-1])
+        return -(-rows // -(-rows // (taps // kernel[-1]))) * kernel[-1]
     # Whole vectors of A: what is left at the end of a piece takes longer.
     return taps // 4 * 4 if channels % 4 and taps >= 4 else taps
+
+
+def _has_rows(spec: ConvSpec, family: TileFamily) -> bool:
+    """Whether rows of the window had better be summed as they lie, so that none is copied."""
+    window, values = spec.window, spec.window.kernel[-1] * spec.channels
+    together = window.kernel[-1] > 1 and window.dilations[-1] == 1 and spec.groups == 1
+    floats = spec.a == family.dtype and not family.isa.by_lane
+    fits = values <= PIECE and window.kernel[-1] <= TAPS
+    return floats and together and fits and spec.channels < NARROW and values >= _SHORTEST
 
 
 def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     nest = replace(nest, family=_in_pieces(spec, nest))
     family, window = nest.family, spec.window
-    value = C_TYPE[spec.a]
-    axes = range(len(window.kernel))
+    value, zeros = C_TYPE[spec.a], f"{family.name}_zeros"
+    axes = list(range(len(window.kernel)))
     fill = f"""\
 {corner(spec, value)}
     for (int64_t s = 0; s < segments; s++) {{
-        {position(family.name, list(axes))}
-        const int32_t inside = {inside(list(axes))};
-        rows[s][r] = inside ? image + {offset(list(axes))} * {spec.channels} + k0 : {family.name}_zeros;
+        {position(family.name, axes)}
+        const int32_t inside = {inside(axes)};
+        rows[s][r] = inside ? image + {offset(axes)} * {spec.channels} + k0 : {zeros};
     }}
 }}
 """
     if spec.pointwise:
         fill = pixels(spec, value)
+    else:
+        fill = in_line(spec, family.name, value, zeros, fill)
     return replace(nest, fill=fill, locals=sizes_text(window))
 
 
 def _in_pieces(spec: ConvSpec, nest: Nest) -> TileFamily:
     """The family for segments that are taps."""
-    taps = _taps_of_piece(spec)
+    taps = _taps_of_piece(spec, nest.family)
     if not taps:
         return replace(nest.family, run=PIECE)
     return replace(nest.family, apart=taps if taps < nest.segments else 0)
 
 
 def _narrow(spec: ConvSpec, nest: Nest) -> Nest:
-    taps = _taps_of_piece(spec)
+    if _reads_rows(spec, nest.family):
+        return _rows_in_place(spec, nest)
+    taps = _taps_of_piece(spec, nest.family)
     if not taps:
         nest = replace(nest, family=_in_pieces(spec, nest))
         return _copied(spec, nest, axes=len(spec.window.kernel), lowest="0", highest="depth")
@@ -215,6 +186,44 @@ def _narrow(spec: ConvSpec, nest: Nest) -> Nest:
         lowest=f"-p{last} * {spec.channels}",
         highest=f"(size{last} - p{last}) * {spec.channels}",
     )
+
+
+def _reads_rows(spec: ConvSpec, family: TileFamily) -> bool:
+    """Whether rows of the window are read where they lie."""
+    return spec.copies is None and _has_rows(spec, family)
+
+
+def _rows_in_place(spec: ConvSpec, nest: Nest) -> Nest:
+    apart = _taps_of_piece(spec, nest.family) // spec.window.kernel[-1]
+    nest = _by_rows(spec, nest)
+    family = replace(nest.family, apart=apart if apart < nest.segments else 0)
+    nest = replace(nest, family=family)
+    row = spec.window.kernel[-1] * spec.channels
+    name, window, value = family.name, spec.window, C_TYPE[spec.a]
+    *outer, last = range(len(window.kernel))
+    every = [*outer, last]
+    fill = f"""\
+{corner(spec, value)}
+    const int64_t i{last} = p{last};
+    int64_t low = i{last} < 0 ? -i{last} * {spec.channels} : 0, high = (size{last} - i{last}) * {spec.channels};
+    low = sx_least(low, {row});
+    high = high < low ? low : sx_least(high, {row});
+    for (int64_t s = 0; s < segments; s++) {{
+        {position(name, outer)}
+        const int32_t inside = {inside(outer)};
+        rows[s][r] = inside ? image + {offset(every)} * {spec.channels} : {name}_zeros;
+        if (inside && high - low < {row}) {{
+            {name}_copy(copied[r] + s * {row}, rows[s][r], 0, {row}, low, high);
+            rows[s][r] = copied[r] + s * {row};
+        }}
+    }}
+}}
+"""
+    fill = in_line(spec, name, value, f"{name}_zeros", fill, whole_rows=True)
+    blocks = choose_blocks(nest)
+    length = blocks.segments * blocks.depth + GAP
+    buffer = f"{value} copied[{family.tile.rows}][{length}];\n"
+    return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
 
 
 def _by_rows(spec: ConvSpec, nest: Nest) -> Nest:
@@ -271,22 +280,9 @@ def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
     lines = [steps_text(name, window, stepped, nest.segments)]
     if not spec.wide:
         lines.append(_copy_function(spec, family, nest))
-    else:
+    if spec.wide or _reads_rows(spec, family):
         lines.append(f"static const {value} {name}_zeros[{choose_blocks(nest).depth}];")
     return "\n".join(lines) + "\n"
-
-
-def steps_text(name: str, window: Window, stepped: int, segments: int) -> str:
-    """C text: how far each segment lies from the window's corner, along each of the first axes."""
-    lines = []
-    for axis in range(stepped):
-        inner = prod(window.kernel[axis + 1 : stepped])
-        steps = [
-            str(tap // inner % window.kernel[axis] * window.dilations[axis])
-            for tap in range(segments)
-        ]
-        lines.append(f"static const int32_t {name}_steps{axis}[] = {{{', '.join(steps)}}};")
-    return "\n".join(lines)
 
 
 def _copy_function(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
@@ -312,58 +308,3 @@ static inline void {name}_copy(
         to[k - k0] = 0;
 }}
 """
-
-
-def sizes_text(window: Window) -> str:
-    """The image sizes as C variables: size0 … and out0 …."""
-    axes = range(len(window.kernel))
-    sizes = "".join(f"const int64_t size{d} = {window.input[d]};\n" for d in axes)
-    # The first output size is never divided by.
-    return sizes + "".join(f"const int64_t out{d} = {window.output[d]};\n" for d in list(axes)[1:])
-
-
-def corner(spec: ConvSpec, element: str) -> str:
-    """The loop over a tile's rows: p0 … is where the first tap of the pixel's window lies."""
-    window, groups = spec.window, spec.groups
-    axes = len(window.kernel)
-    pixels = " * ".join(f"size{axis}" for axis in range(axes))
-    lines = [
-        f"const {element} *image = (const {element} *)job->a + b / {groups} * ({pixels}) * {spec.channels} + b % {groups} * {spec.channels // groups};",
-        "for (int64_t r = 0; r < taken; r++) {",
-        "    int64_t pixel = m + r;",
-    ]
-    for axis in reversed(range(axes)):
-        place = f"pixel % out{axis}" if axis else "pixel"
-        lines.append(
-            f"    const int64_t p{axis} = {place} * {window.strides[axis]} - {window.pads_begin[axis]};"
-        )
-        if axis:
-            lines.append(f"    pixel /= out{axis};")
-    return "\n".join(lines)
-
-
-def pixels(spec: ConvSpec, element: str) -> str:
-    """As `corner` with all that is in its loop, where the window is a single pixel: they lie side by side."""
-    axes = " * ".join(f"size{axis}" for axis in range(len(spec.window.kernel)))
-    return f"""\
-const {element} *image = (const {element} *)job->a + (b / {spec.groups} * ({axes}) + m) * {spec.channels} + b % {spec.groups} * {spec.channels // spec.groups} + k0;
-for (int64_t r = 0; r < taken; r++)
-    rows[0][r] = image + r * {spec.channels};
-"""
-
-
-def position(name: str, axes: list[int]) -> str:
-    return " ".join(f"const int64_t i{d} = p{d} + {name}_steps{d}[s0 + s];" for d in axes)
-
-
-def inside(axes: list[int]) -> str:
-    # One comparison does for both ends: a negative place is a huge unsigned one.
-    return " & ".join(f"((uint64_t)i{d} < (uint64_t)size{d})" for d in axes)
-
-
-def offset(axes: list[int]) -> str:
-    """The pixel (i0, i1, …) as an offset in pixels."""
-    text = f"i{axes[0]}"
-    for axis in axes[1:]:
-        text = f"({text} * size{axis} + i{axis})"
-    return text

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from sardonyx.backends.c.kernels.conv import Window
 from sardonyx.backends.c.kernels.elements import (
     C_TYPE,
     sum_type,
@@ -29,6 +28,7 @@ from sardonyx.backends.c.kernels.elements import (
 from sardonyx.backends.c.kernels.half_tile import limits
 from sardonyx.backends.c.kernels.isa import Isa
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent, row_counts
+from sardonyx.backends.c.kernels.windows import Window
 from sardonyx.plan.kernels import Ending
 
 _CHANNELS = 512  # of a block: sums of a few pixels stay in the first-level cache

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from sardonyx.backends.c.kernels.conv import ConvSpec, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed, product
 from sardonyx.backends.c.kernels.half_tile import (
     LARGEST,
@@ -45,6 +45,7 @@ from sardonyx.backends.c.kernels.nest import (
     indented,
     row_counts,
 )
+from sardonyx.backends.c.kernels.windows import ConvSpec
 from sardonyx.plan.kernels import Ending
 
 __all__ = ["DEPTH", "half_convolution", "half_product"]

@@ -20,7 +20,6 @@ as they are: the error of all is a part of the largest, and this precision promi
 from __future__ import annotations
 
 from sardonyx.backends.c.kernels.cells import WIDE, both_ways
-from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.elements import vector_reader
 from sardonyx.backends.c.kernels.half_tile import (
     KEPT,
@@ -33,6 +32,7 @@ from sardonyx.backends.c.kernels.half_tile import (
 from sardonyx.backends.c.kernels.halves import COLUMNS, HEAD, half_channel_blocks
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import SUPPORT, indented, row_counts
+from sardonyx.backends.c.kernels.windows import ConvSpec
 from sardonyx.backends.c.kernels.winograd import (
     PAD,
     WinogradBlocks,

@@ -15,17 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from sardonyx.backends.c.kernels.conv import (
-    ConvSpec,
-    base_nest,
-    corner,
-    inside,
-    offset,
-    pixels,
-    position,
-    sizes_text,
-    steps_text,
-)
+from sardonyx.backends.c.kernels.conv import base_nest
 from sardonyx.backends.c.kernels.isa import Isa, Tile
 from sardonyx.backends.c.kernels.nest import (
     DEPTH,
@@ -37,6 +27,17 @@ from sardonyx.backends.c.kernels.nest import (
 )
 from sardonyx.backends.c.kernels.packing import turn_function
 from sardonyx.backends.c.kernels.tile import TileFamily, copied_quads, row_done, widened_family
+from sardonyx.backends.c.kernels.windows import (
+    ConvSpec,
+    corner,
+    in_line,
+    inside,
+    offset,
+    pixels,
+    position,
+    sizes_text,
+    steps_text,
+)
 
 __all__ = ["integer_conv"]
 
@@ -108,6 +109,8 @@ def _wide(spec: ConvSpec, family: TileFamily, epilogue: str, depth: int) -> Nest
 """
     if spec.pointwise:
         fill = pixels(spec, "int32_t")
+    else:
+        fill = in_line(spec, family.name, "int32_t", f"{family.name}_padding", fill)
     nest = replace(base_nest(spec, family, epilogue), most=depth)
     return replace(nest, fill=fill, locals=sizes_text(spec.window))
 

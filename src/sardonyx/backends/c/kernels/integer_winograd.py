@@ -14,11 +14,11 @@ of bytes, which are no faster on x86 without VNNI.
 from __future__ import annotations
 
 from sardonyx.backends.c.kernels.cells import SQUARE, both_ways
-from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, indented, row_counts
 from sardonyx.backends.c.kernels.points import integer_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.windows import ConvSpec
 from sardonyx.backends.c.kernels.winograd import (
     PAD,
     WinogradBlocks,

@@ -26,11 +26,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.cells import SQUARE, Cell, both_ways
-from sardonyx.backends.c.kernels.conv import ConvSpec
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, TASKS_EACH, Extent, row_counts
 from sardonyx.backends.c.kernels.points import SEGMENT, channel_blocks
 from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.windows import ConvSpec
 
 _FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too often; at most
 _STACK = 65536  # elements of V and M together: a quarter of a megabyte

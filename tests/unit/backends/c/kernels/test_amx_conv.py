@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from sardonyx.backends.c.kernels.amx import PAIRS, planes_of
 from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 
 Array = NDArray[np.float32]
 EMULATION = (Path(__file__).parent / "emulated_tiles.h").read_text(encoding="utf-8")

@@ -10,11 +10,12 @@ import pytest
 from tests.unit.backends.c.scalar.harness import compile_text
 
 from sardonyx.backends.c.cpu import Cpu, host_cpu
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.gemv import gemv
 from sardonyx.backends.c.kernels.isa import Isa, isa_of, tile_of
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.toolchain import find_toolchain
 from sardonyx.options import read_environment

@@ -14,11 +14,11 @@ from tests.unit.backends.c.kernels.test_integers import convolved, integers
 from tests.unit.backends.c.kernels.test_integers import results as same_results
 
 from sardonyx.backends.c.cpu import host_cpu
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.isa import AVX512
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv_quads, quads
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.backends.c.variants import cut_of
 from sardonyx.options import read_environment

@@ -12,11 +12,12 @@ import pytest
 from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, compile_kernel
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, gemm
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv, pack_depthwise
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.options import read_environment
 
@@ -39,6 +40,7 @@ WINDOWS = {
     "dilated": ((3, 2), (1, 2), (2, 3), (2, 1), (1, 3), (9, 10)),
     "uneven pads": ((2, 4), (1, 1), (1, 1), (0, 3), (1, 0), (6, 5)),
     "mostly padding": ((5, 5), (1, 1), (1, 1), (4, 4), (4, 4), (2, 1)),
+    "far padding": ((3, 3), (1, 2), (1, 1), (5, 4), (4, 6), (2, 3)),
     "line": ((3,), (1,), (1,), (1,), (1,), (31,)),
     "line strided": ((10,), (5,), (1,), (0,), (0,), (103,)),
     "line dilated": ((9,), (1,), (4,), (16,), (16,), (40,)),
@@ -104,13 +106,16 @@ def check(
 
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize(
-    ("channels", "filters", "groups"), [(3, 10, 1), (20, 9, 1), (6, 4, 2), (40, 34, 2)]
+    ("channels", "filters", "groups"), [(3, 10, 1), (1, 5, 1), (20, 9, 1), (6, 4, 2), (40, 34, 2)]
 )  # fmt: skip
-def test_windows(name: str, channels: int, filters: int, groups: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("isa", [NEON, AVX2], ids=lambda isa: isa.name)
+def test_windows(
+    name: str, isa: Isa, channels: int, filters: int, groups: int, tmp_path: Path
+) -> None:
     window, size, end = window_of(name)
     x, w = numbers(2, *size, channels), numbers(filters, channels // groups, *window.kernel)
-    text = conv("window", ConvSpec(2, channels, filters, window, groups), "store_row", NEON)
-    check(text, x, w, pack_conv(w, groups, tile_of(NEON)), window, end, groups, tmp_path)
+    text = conv("window", ConvSpec(2, channels, filters, window, groups), "store_row", isa)
+    check(text, x, w, pack_conv(w, groups, tile_of(isa)), window, end, groups, tmp_path)
 
 
 @pytest.mark.parametrize("name", WINDOWS)

@@ -12,7 +12,6 @@ from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, Kernel, comp
 from numpy.typing import NDArray
 
 from sardonyx.backends.c.cpu import host_cpu
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed
 from sardonyx.backends.c.kernels.half import half_convolution, half_product
@@ -27,6 +26,7 @@ from sardonyx.backends.c.kernels.halves import (
 )
 from sardonyx.backends.c.kernels.isa import NEON
 from sardonyx.backends.c.kernels.packing import pack_depthwise
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 
 Array = NDArray[np.float32]
 DYNAMIC = GemmSpec("n[0]", "n[1]", "n[2]", Operand("n[2]"), Packed())

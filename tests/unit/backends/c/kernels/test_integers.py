@@ -10,7 +10,6 @@ import pytest
 from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, Kernel, compile_kernel
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.integer_conv import integer_conv
@@ -25,6 +24,7 @@ from sardonyx.backends.c.kernels.packing import (
     raised_quads,
 )
 from sardonyx.backends.c.kernels.points import pack_integer_winograd
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.toolchain import host_cpu
 from sardonyx.backends.c.variants import cut_of
 from sardonyx.plan.kernels import Begin

@@ -11,10 +11,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from tests.unit.backends.c.kernels.test_conv import EPSILON, TARGETS, exact, numbers
 
-from sardonyx.backends.c.kernels.conv import ConvSpec, Window, conv
+from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
 from sardonyx.backends.c.kernels.points import channel_blocks, pack_winograd
+from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.options import read_environment
