@@ -6,9 +6,10 @@
 Each engine runs in blocks (a pause, two warm-up calls, timed calls), in turn. A block counts by its fastest call:
 what else this machine does can only add time. The ratio is the median over the rounds, and under 1 is faster than
 onnxruntime. With one thread its CPU time is taken, which says the same on a busy machine. The peak is a loop of
-multiply-adds that touches no memory, on as many threads. Where a core's other thread belongs to somebody else, moments
-without it last a few milliseconds, and such a loop notices less of it than a kernel does: `--patience 10` waits for
-them, call by call.
+multiply-adds that touches no memory, on as many threads. A CPU's clock and its neighbours change from second to second: with one
+thread every call of a kernel is held to such loops right before and behind it, and the table has the median of these
+shares and the best tenth of them. Where a core's other thread belongs to somebody else, such a loop notices less of it
+than a kernel does; `--patience 10` goes on for so many seconds.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -45,6 +47,7 @@ from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of
+from sardonyx.plan.memory import ALIGNMENT
 from sardonyx.runtime.amx_trial import has_tiles
 from sardonyx.runtime.threads import process_pool
 
@@ -70,6 +73,22 @@ class Case:
     model: onnx.ModelProto
     feeds: dict[str, Array]
     expected: Callable[[Array], Array]
+
+
+def placed(case: Case) -> Case:
+    """With arrays where plans have them: at the beginning of a line of the cache."""
+    scratch = None if case.scratch is None else aligned(case.scratch)
+    return replace(
+        case, output=aligned(case.output), a=aligned(case.a), b=aligned(case.b), scratch=scratch
+    )
+
+
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def tile_for(kernel: str, columns: int) -> Tile:
@@ -272,10 +291,22 @@ def order_of(threads: int) -> int:
     return IN_ORDER if threads == 1 else THREADED
 
 
-def peak_gflops(folder: Path, threads: int) -> float:
-    """What the cores do when nothing but multiply-adds happens."""
+@dataclass(frozen=True)
+class Peak:
+    """Nothing but multiply-adds: one call of it, and the operations in that."""
+
+    kernel: Kernel
+    call: Callable[[], None]
+    flops: int
+
+    def gflops(self, threads: int) -> float:
+        seconds = min(timed(self.kernel, self.call, threads, 0.2) for _ in range(3))
+        return self.flops / seconds / 1e9
+
+
+def peak_of(folder: Path, threads: int, rounds: int) -> Peak:
+    """A loop of so many rounds on every thread."""
     sums = range(16)
-    rounds, tasks = 1 << 18, threads
     text = f"""\
 typedef float kernel_v __attribute__((vector_size({4 * ISA.lanes})));
 static void kernel_tasks(void *arg, int64_t begin, int64_t end) {{
@@ -292,21 +323,53 @@ static void kernel_tasks(void *arg, int64_t begin, int64_t end) {{
 }}
 static void kernel(sx_run *run, const struct env *env, void *a, const void *b, void *c, const int64_t *n) {{
     (void)env, (void)b, (void)c, (void)n;
-    run->parallel(run, {tasks}, 1, kernel_tasks, a);
+    run->parallel(run, {threads}, 1, kernel_tasks, a);
 }}
 static void (*const unused)(const struct env *, int64_t, int64_t, int64_t, int64_t, const float *) __attribute__((unused)) = store_row;
 """
+    folder.mkdir()
     kernel = compile_kernel("kernel", text, folder)
     a = np.array([0.5, 0.25, 0, 0], np.float32)
     call = kernel.prepared(order_of(threads), a.reshape(2, 2), a, a)
-    seconds = min(timed(kernel, call, threads, 0.2) for _ in range(3))
-    return 2 * len(sums) * ISA.lanes * rounds * tasks / seconds / 1e9
+    return Peak(kernel, call, 2 * len(sums) * ISA.lanes * rounds * threads)
+
+
+def shares(case: Case, call: Callable[[], None], peak: Peak, seconds: float) -> list[float]:
+    """Of the peak, call by call: what loops right before and behind it reach."""
+    found, clock = [], time.thread_time_ns
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(found) < 5:
+        call()
+        times = []
+        for each in (peak.call, call, peak.call):
+            begin = clock()
+            each()
+            times.append(clock() - begin)
+        before, took, behind = times
+        found.append(case.flops / took / (2 * peak.flops / (before + behind)))
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of one case.
+
+    Attributes:
+        seconds: of our fastest call.
+        ratio: to onnxruntime's time.
+        shares: of the peak, from the lowest to the highest.
+        difference: the largest between the answers.
+    """
+
+    seconds: float
+    ratio: float
+    shares: list[float]
+    difference: float
 
 
 def measure(
-    case: Case, folder: Path, threads: int, rounds: int, seconds: float, patience: float
-) -> tuple[float, float, float]:
-    """Our seconds, the ratio to onnxruntime, and the largest difference between the answers."""
+    case: Case, folder: Path, peak: Peak, threads: int, rounds: int, seconds: float, patience: float
+) -> Measured:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     peer = onnxruntime.InferenceSession(
@@ -314,7 +377,7 @@ def measure(
     )
     kernel = compile_kernel("kernel", case.text, folder)
     call = kernel.prepared(order_of(threads), case.output, case.a, case.b, case.scratch)
-    ours, ratios = [], []
+    ours, ratios, found = [], [], []
     for _ in range(rounds):
         mine = timed(kernel, call, threads, seconds)
         theirs = block(lambda: peer.run(None, case.feeds), threads, seconds)
@@ -322,9 +385,11 @@ def measure(
         ratios.append(mine / theirs)
     if patience > 0:
         ours.append(timed(kernel, call, threads, patience))
+    if threads == 1:
+        found = shares(case, call, peak, max(seconds, patience))
     expected = case.expected(peer.run(None, case.feeds)[0]).reshape(case.output.shape)
     difference = float(np.abs(case.output - expected).max() / np.abs(expected).max())
-    return min(ours), statistics.median(ratios), difference
+    return Measured(min(ours), statistics.median(ratios), found, difference)
 
 
 def main() -> None:
@@ -339,46 +404,51 @@ def main() -> None:
         "--patience",
         type=float,
         default=0.0,
-        help="seconds to wait for our fastest call, where other machines share the cores",
+        help="seconds to go on for, where other machines share the cores",
     )
     arguments = parser.parse_args()
     console = Console(width=120)
     with tempfile.TemporaryDirectory() as name:
-        peak = peak_gflops(Path(name), arguments.threads)
-        table = Table(title=f"{ISA.name}, threads: {arguments.threads}, peak {peak:.0f} GFLOP/s")
+        long = peak_of(Path(name) / "long", arguments.threads, 1 << 18).gflops(arguments.threads)
+        peak = peak_of(Path(name) / "short", 1, 1 << 16)
+        table = Table(title=f"{ISA.name}, threads: {arguments.threads}, peak {long:.0f} GFLOP/s")
         for column in (
             "contraction",
             "µs",
             "× onnxruntime",
             "GFLOP/s",
             "of the peak",
+            "best tenth",
             "difference",
         ):
             table.add_column(column, justify="left" if column == "contraction" else "right")
         all_ratios = []
         for index, make in enumerate(cases()):
-            case = make()
+            case = placed(make())
             if arguments.words and not any(word in case.name for word in arguments.words):
                 continue
             folder = Path(name) / str(index)
             folder.mkdir()
-            seconds, ratio, difference = measure(
+            found = measure(
                 case,
                 folder,
+                peak,
                 arguments.threads,
                 arguments.rounds,
                 arguments.seconds,
                 arguments.patience,
             )
-            speed = case.flops / seconds / 1e9
-            all_ratios.append(ratio)
+            speed = case.flops / found.seconds / 1e9
+            all_ratios.append(found.ratio)
+            of_peak = found.shares or [speed / long]
             table.add_row(
                 case.name,
-                f"{seconds * 1e6:.0f}",
-                f"{ratio:.2f}",
+                f"{found.seconds * 1e6:.0f}",
+                f"{found.ratio:.2f}",
                 f"{speed:.1f}",
-                f"{speed / peak:.0%}",
-                f"{difference:.0e}",
+                f"{statistics.median(of_peak):.0%}",
+                f"{of_peak[len(of_peak) * 9 // 10]:.0%}",
+                f"{found.difference:.0e}",
             )
         console.print(table)
         if all_ratios:
