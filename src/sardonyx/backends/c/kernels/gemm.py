@@ -36,6 +36,7 @@ from sardonyx.backends.c.kernels.tile import (
     PIECE,
     TileFamily,
     copied_quads,
+    point_rows,
     row_done,
     widened_family,
 )
@@ -204,11 +205,7 @@ for (int64_t r = 0; r < taken; r++) {{
 """
         return buffer, fill
     if _in_place(a, family):
-        fill = f"""\
-for (int64_t r = 0; r < taken; r++)
-    rows[0][r] = {start} + r * ({a.by_row});
-"""
-        return "", fill
+        return "", point_rows(start, str(a.by_row))
     buffer = f"{C_TYPE[family.dtype]} copied[{family.tile.rows}][{blocks.depth}];\n"
     if a.by_column == 1:
         fill = f"""\

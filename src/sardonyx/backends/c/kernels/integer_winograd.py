@@ -17,7 +17,7 @@ from sardonyx.backends.c.kernels.cells import SQUARE, both_ways
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
 from sardonyx.backends.c.kernels.nest import SUPPORT, indented, row_counts
 from sardonyx.backends.c.kernels.points import integer_blocks
-from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.tile import TileFamily, point_rows, tile_call, tile_functions
 from sardonyx.backends.c.kernels.windows import ConvSpec
 from sardonyx.backends.c.kernels.winograd import (
     PAD,
@@ -156,6 +156,7 @@ def _tasks(
         f"m + (begins - top) * {m_pitch} + point * {pitch}, {m_pitch}, k0 == 0"
     )
     multiply = tile_call(family, counts, "taken", f"rows, 1, kc, {operands}")
+    lines = f"(const int32_t *)(v + (begins - top) * {v_pitch} + point * {blocks.depth})"
     begun = f", {start} + column" if start else ""
     return f"""\
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
@@ -183,9 +184,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                 for (int64_t tile = first_tile; tile < last_tile; tile++) {{
                     const int64_t begins = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
-                    for (int64_t r = 0; r < taken; r++)
-                        rows[0][r] = (const int32_t *)(v + (begins - top + r) * {v_pitch} + point * {blocks.depth});
-{indented(multiply, 20)}                }}
+{indented(point_rows(lines, str(v_pitch // 2)), 20)}{indented(multiply, 20)}                }}
         }}
         for (int64_t at = top; at < bottom; at++) {{
             const int64_t b = at / of_image, i = at % of_image / across * 2, j = at % of_image % across * 2;

@@ -171,6 +171,18 @@ def copied_quads(
     return f"sx_split(&split, r, {place}, {source}, {count}, {at}, {turned});"
 
 
+def point_rows(first: str, apart: str, segment: str = "0") -> str:
+    """C text: rows of a tile lie `apart` elements behind each other, from `first` on; those past `taken` are its last one.
+
+    As many pointers as there may be, for compilers make one store of them: of `taken` pointers it would be under a mask,
+    and loads right behind it would wait until it is written (8% of products of 64 values on Cascade Lake).
+    """
+    return f"""\
+for (int64_t r = 0; r < (int64_t)(sizeof *rows / sizeof **rows); r++)
+    rows[{segment}][r] = {first} + sx_least(r, taken - 1) * ({apart});
+"""
+
+
 def row_done(family: TileFamily) -> str:
     """C text after the last of row `r` was copied."""
     return " split.ends[r] = split.count;" if family.split and not family.widened else ""

@@ -14,6 +14,7 @@ from math import prod
 
 from sardonyx.backends.c.kernels.elements import sum_type
 from sardonyx.backends.c.kernels.nest import Extent, indented
+from sardonyx.backends.c.kernels.tile import point_rows
 from sardonyx.plan.kernels import Ending
 
 NARROW = 16  # channels: with fewer than 8, copying wins (3: by a third); from 16 on, pointing does
@@ -154,9 +155,7 @@ def in_line(
             const int32_t inside = {inside(outer)};
             const {element} *from = inside ? image + {offset(axes)} * {spec.channels} + k0 : {zeros};
             const int64_t apart = inside ? {stride * spec.channels} : 0;
-            for (int64_t r = 0; r < (int64_t)(sizeof *rows / sizeof **rows); r++)
-                rows[s][r] = from + sx_least(r, taken - 1) * apart;
-        }}
+{indented(point_rows("from", "apart", "s"), 12)}        }}
     }} else {{
 {indented(otherwise, 8)}    }}
 }}
@@ -168,9 +167,7 @@ def pixels(spec: ConvSpec, element: str) -> str:
     axes = " * ".join(f"size{axis}" for axis in range(len(spec.window.kernel)))
     return f"""\
 const {element} *image = (const {element} *)job->a + (b / {spec.groups} * ({axes}) + m) * {spec.channels} + b % {spec.groups} * {spec.channels // spec.groups} + k0;
-for (int64_t r = 0; r < taken; r++)
-    rows[0][r] = image + r * {spec.channels};
-"""
+{point_rows("image", str(spec.channels))}"""
 
 
 def position(name: str, axes: list[int]) -> str:

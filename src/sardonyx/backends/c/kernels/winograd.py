@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 from sardonyx.backends.c.kernels.cells import SQUARE, Cell, both_ways
 from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
-from sardonyx.backends.c.kernels.nest import SUPPORT, TASKS_EACH, Extent, row_counts
+from sardonyx.backends.c.kernels.nest import SUPPORT, TASKS_EACH, Extent, indented, row_counts
 from sardonyx.backends.c.kernels.points import SEGMENT, channel_blocks
-from sardonyx.backends.c.kernels.tile import TileFamily, tile_call, tile_functions
+from sardonyx.backends.c.kernels.tile import TileFamily, point_rows, tile_call, tile_functions
 from sardonyx.backends.c.kernels.windows import ConvSpec
 
 _FILTERS = (64, 128)  # of a task: fewer would transform the same inputs too often; at most
@@ -271,6 +271,7 @@ def _tasks(spec: ConvSpec, family: TileFamily, counts: list[int], epilogue: str)
     panel = f"{tile.columns} * kc"
     operands = f"u + (point * panels + first_panel) * {panel} + done * {tile.columns}, {panel}, last_panel - first_panel"
     sums = f"m + (begins - top) * {m_pitch} + point * {pitch}, {m_pitch}, k0 + done == 0"
+    lines = f"v + (begins - top) * {v_pitch} + point * {blocks.depth} + done + s * {SEGMENT}"
     multiply = tile_call(family, counts, "taken", f"rows, segments, length, {operands}, {sums}")
     return f"""\
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
@@ -303,9 +304,7 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                         segments = done > 0 || kc < {SEGMENT} ? 1 : kc / {SEGMENT};
                         length = done > 0 || kc < {SEGMENT} ? kc - done : {SEGMENT};
                         for (int64_t s = 0; s < segments; s++)
-                            for (int64_t r = 0; r < taken; r++)
-                                rows[s][r] = v + (begins - top + r) * {v_pitch} + point * {blocks.depth} + done + s * {SEGMENT};
-                        {multiply}
+{indented(point_rows(lines, str(v_pitch), "s"), 28)}                        {multiply}
                     }}
                 }}
         }}
