@@ -936,8 +936,8 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     float *sums = acc + (m - top) * 96;
-                    for (int64_t r = 0; r < taken; r++)
-                        rows[0][r] = (const float *)job->a + (0) + m * ((n[0])) + k0 * (1) + r * ((n[0]));
+                    for (int64_t r = 0; r < (int64_t)(sizeof *rows / sizeof **rows); r++)
+                        rows[0][r] = (const float *)job->a + (0) + m * ((n[0])) + k0 * (1) + sx_least(r, taken - 1) * ((n[0]));
                     switch (taken) {
                     case 1: contract_rows_1(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
                     case 2: contract_rows_2(rows, segments, kc, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 96, s0 == 0 && k0 == 0); break;
@@ -1033,7 +1033,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_25c18b88c959ceb0dcb7(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_aabfc9b7f612a4bd31c1(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);

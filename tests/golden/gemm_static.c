@@ -275,8 +275,8 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                     const int64_t m = tile * shortest + sx_least(tile, taller);
                     const int64_t taken = shortest + (tile < taller);
                     float *sums = acc;
-                    for (int64_t r = 0; r < taken; r++)
-                        rows[0][r] = (const float *)job->a + (0) + m * (64) + k0 * (1) + r * (64);
+                    for (int64_t r = 0; r < (int64_t)(sizeof *rows / sizeof **rows); r++)
+                        rows[0][r] = (const float *)job->a + (0) + m * (64) + k0 * (1) + sx_least(r, taken - 1) * (64);
                     contract_rows_4(rows, 1, 64, panel + (s0 * depth + k0) * 16, stride, last_panel - first_panel, sums, 32, 1);
                     if (last)
                         for (int64_t r = 0; r < taken; r++)
@@ -312,7 +312,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_3b0d33f8ed29d32a4724(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_f99cae3a66815f13f75b(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], 0, p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[2], 0, n);

@@ -445,7 +445,7 @@ static void part5(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_1d317b0675a024b2703a(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_507575e3790b5535570f(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];
@@ -457,18 +457,18 @@ int32_t k_1d317b0675a024b2703a(sx_run *run, void *const *p, const int64_t *n) {
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     if (((int64_t)(n0)) == 1) {
         for (int64_t i10 = 0; i10 < n1; i10++) {
-            run->parallel(run, n0, 256, part3, &(struct part3){run, p, n, i10});
+            run->parallel(run, n0, -512 * (i10 % 2) + 256, part3, &(struct part3){run, p, n, i10});
             if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
         }
     } else {
         if (((int64_t)(n0)) == 2) {
             for (int64_t i15 = 0; i15 < n1; i15++) {
-                run->parallel(run, ((n0 + 1) / 2), 128, part4, &(struct part4){run, p, n, i15});
+                run->parallel(run, ((n0 + 1) / 2), -256 * (i15 % 2) + 128, part4, &(struct part4){run, p, n, i15});
                 if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
             }
         } else {
             for (int64_t i21 = 0; i21 < n1; i21++) {
-                run->parallel(run, ((n0 + 3) / 4), 64, part5, &(struct part5){run, p, n, i21});
+                run->parallel(run, ((n0 + 3) / 4), -128 * (i21 % 2) + 64, part5, &(struct part5){run, p, n, i21});
                 if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
             }
         }

@@ -1,35 +1,6 @@
 #include "abi.h"
 #include "index.h"
 #include "scalar.h"
-
-struct part0 { sx_run *run; void *const *p; const int64_t *n; };
-static void part0(void *arg, int64_t begin, int64_t end) {
-    const struct part0 *c = arg;
-    const float *in0 = c->p[0];
-    float *out1 = c->p[1];
-    for (int64_t i0 = begin; i0 < end; i0++) {
-        const int64_t t0 = (int64_t)((i0 / 2));
-        const int64_t t1 = (int64_t)((i0 % 2));
-        for (int64_t i1 = 0; i1 < 14; i1++) {
-            SX_VECTOR
-            for (int64_t i2 = 0; i2 < 16; i2++) {
-                const int64_t t2 = (int64_t)(i2 + 16 * t1);
-                out1[32 * i1 + 448 * t0 + t2] = in0[i1 + 14 * t0 + 196 * t2];
-            }
-        }
-    }
-}
-
-int32_t k_7c1afc61de6d0b8fb4e0(sx_run *run, void *const *p, const int64_t *n) {
-    (void)p, (void)n;
-    run->parallel(run, 28, 4, part0, &(struct part0){run, p, n});
-    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
-    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
-}
-
-#include "abi.h"
-#include "index.h"
-#include "scalar.h"
 #include "denormals.h"
 
 struct env { sx_run *run; void *p[4]; const int64_t *n; };
@@ -731,8 +702,8 @@ static void contract_tasks(void *arg, int64_t begin, int64_t end) {
                         segments = done > 0 || kc < 64 ? 1 : kc / 64;
                         length = done > 0 || kc < 64 ? kc - done : 64;
                         for (int64_t s = 0; s < segments; s++)
-                            for (int64_t r = 0; r < taken; r++)
-                                rows[s][r] = v + (begins - top + r) * 528 + point * 32 + done + s * 64;
+                            for (int64_t r = 0; r < (int64_t)(sizeof *rows / sizeof **rows); r++)
+                                rows[s][r] = v + (begins - top) * 528 + point * 32 + done + s * 64 + sx_least(r, taken - 1) * (528);
                         switch (taken) {
 case 4: contract_rows_4(rows, segments, length, u + (point * panels + first_panel) * 16 * kc + done * 16, 16 * kc, last_panel - first_panel, m + (begins - top) * 1040 + point * 64, 1040, k0 + done == 0); break;
 case 5: contract_rows_5(rows, segments, length, u + (point * panels + first_panel) * 16 * kc + done * 16, 16 * kc, last_panel - first_panel, m + (begins - top) * 1040 + point * 64, 1040, k0 + done == 0); break;
@@ -778,9 +749,38 @@ static void contract(
         run->parallel(run, tasks, 1, contract_tasks, &job);
 }
 
-int32_t k_dae646db1ce0929a3d5b(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_737b36ebb9c7dada3ace(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);
+    return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
+}
+
+#include "abi.h"
+#include "index.h"
+#include "scalar.h"
+
+struct part0 { sx_run *run; void *const *p; const int64_t *n; };
+static void part0(void *arg, int64_t begin, int64_t end) {
+    const struct part0 *c = arg;
+    const float *in0 = c->p[0];
+    float *out1 = c->p[1];
+    for (int64_t i0 = begin; i0 < end; i0++) {
+        const int64_t t0 = (int64_t)((i0 / 2));
+        const int64_t t1 = (int64_t)((i0 % 2));
+        for (int64_t i1 = 0; i1 < 14; i1++) {
+            SX_VECTOR
+            for (int64_t i2 = 0; i2 < 16; i2++) {
+                const int64_t t2 = (int64_t)(i2 + 16 * t1);
+                out1[32 * i1 + 448 * t0 + t2] = in0[i1 + 14 * t0 + 196 * t2];
+            }
+        }
+    }
+}
+
+int32_t k_7c1afc61de6d0b8fb4e0(sx_run *run, void *const *p, const int64_t *n) {
+    (void)p, (void)n;
+    run->parallel(run, 28, 4, part0, &(struct part0){run, p, n});
+    if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }

@@ -233,10 +233,16 @@ class Builder:
             yield (first, *rest)
 
     @contextmanager
-    def parallel(self, extents: Sequence[Size], work: Size = 1) -> Iterator[tuple[Size, ...]]:
-        """One parallel loop over several dimensions, each of whose iterations costs `work`."""
+    def parallel(
+        self, extents: Sequence[Size], work: Size = 1, *, backward: Size = 0
+    ) -> Iterator[tuple[Size, ...]]:
+        """One parallel loop over several dimensions, each of whose iterations costs `work`.
+
+        Args:
+            backward: 1 where the last chunks had better come first (see `For`), else 0.
+        """
         total = product(extents)
-        grain = max_of(1, PARALLEL_GRAIN // max_of(1, work))
+        grain = max_of(1, PARALLEL_GRAIN // max_of(1, work)) * (1 - 2 * backward)
         with self.loop(total, "parallel", grain=grain) as flat:
             yield tuple(
                 self.named(at, extent)

@@ -226,7 +226,7 @@ class _Compiler:
                 body(e)
 
         def chunks_descending(e: Environment) -> None:
-            count, step = extent(e), max(grain(e), 1)
+            count, step = extent(e), max(abs(grain(e)), 1)
             for begin in reversed(range(0, count, step)):
                 for turn in range(begin, min(begin + step, count)):
                     e[slot] = turn

@@ -220,7 +220,8 @@ class For:
     Attributes:
         kind: "parallel" chunks may run on any thread in any order; "vector" iterations do not
             depend on each other, or only through accumulations that may be reassociated.
-        grain: iterations that one chunk of a parallel loop has at least.
+        grain: iterations that one chunk of a parallel loop has at least. Below zero it has as many, and the last chunks had better
+            come first: a loop over the same memory that turns every time finds some of it in the cache.
     """
 
     var: str

@@ -175,10 +175,16 @@ static int32_t look(sx_run *run) {
     return SX_LOAD(&run->stop);
 }
 
+/* Of a chunk; a negative grain goes backward. */
+static int64_t size_of(int64_t grain) {
+    return grain < 0 ? -grain : grain > 0 ? grain : 1;
+}
+
 static void alone(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg) {
-    if (grain < 1) grain = 1;
-    for (int64_t begin = 0; begin < count && SX_LOAD(&run->stop) == SX_OK; begin += grain)
-        body(arg, begin, count - begin < grain ? count : begin + grain);
+    const int64_t size = size_of(grain);
+    int64_t begin = grain < 0 && count > 0 ? (count - 1) / size * size : 0;
+    for (; begin >= 0 && begin < count && SX_LOAD(&run->stop) == SX_OK; begin += grain < 0 ? -size : size)
+        body(arg, begin, count - begin < size ? count : begin + size);
 }
 
 typedef struct {
@@ -198,7 +204,7 @@ static void do_piece(void *job, int64_t i) {
 /* Through the caller's hook. */
 static void hooked(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg) {
     const struct model_context *context = run->pool;
-    work job = {run, body, arg, count, grain < 1 ? 1 : grain};
+    work job = {run, body, arg, count, size_of(grain)};
     if (count <= job.grain) {
         if (count > 0) do_piece(&job, 0);
         return;

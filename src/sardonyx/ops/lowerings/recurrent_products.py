@@ -108,13 +108,16 @@ def _panel_of_input(
 def each_unit(
     layer: Layer, group: Group, step: Size, gates: Sequence[int], source: Source, cell: Cell
 ) -> None:
-    """One pass over all units: their weights of some gates times a state, then the cell."""
+    """One pass over all units: their weights of some gates times a state, then the cell.
+
+    Every other step goes backward, so that weights that are too many for a cache are found there in part.
+    """
     b, hidden, tile = layer.b, layer.hidden, group.tile
     width = min(UNITS, max(hidden, 1)) if isinstance(hidden, int) else UNITS
     whole = _divides(tile, layer.batch)
     extents = (group.count, ceil_div(layer.batch, tile), ceil_div(hidden, width))
     work = hidden * (len(gates) * tile * width)
-    with b.parallel(extents, work) as (number, block, strip):
+    with b.parallel(extents, work, backward=step % 2) as (number, block, strip):
         d, start = group.first + number, strip * width
         lanes = _lanes(b, start, hidden, width)
         rows = [_clamped(b, block * tile + n, layer.batch, exact=whole) for n in range(tile)]

@@ -67,7 +67,7 @@ static void fill(void *arg, int64_t begin, int64_t end) {
 }
 
 static void fill_sheet(struct sheet *sheet, sx_run *run, int64_t count, int64_t grain) {
-    sheet->run = run, sheet->count = count, sheet->grain = grain;
+    sheet->run = run, sheet->count = count, sheet->grain = grain < 0 ? -grain : grain;
     memset(sheet->hits, 0, sizeof sheet->hits);
     run->parallel(run, count, grain, fill, sheet);
 }
@@ -92,9 +92,26 @@ static void many_sizes(sx_pool *pool, unsigned seed) {
         if (i % 16 == 0)
             pass_time(next_random(&seed) % (3 * SPIN)); /* some workers sleep by now, some do not */
         sheet.pause = i % 8 == 0 ? 300 : 0; /* long enough for a worker to be late */
-        fill_sheet(&sheet, &run, count, grain);
+        fill_sheet(&sheet, &run, count, i % 3 == 0 ? -grain : grain);
         check_sheet(&sheet);
     }
+}
+
+/* Chunks in the order in which one thread takes them: of a share, by a thread that has it to itself. */
+static int64_t seen[MOST], calls;
+
+static void see(void *arg, int64_t begin, int64_t end) {
+    (void)arg, (void)end;
+    seen[calls++] = begin;
+}
+
+static void both_ways(sx_run *run) {
+    calls = 0;
+    run->parallel(run, 10, 3, see, NULL);
+    CHECK(calls == 4 && seen[0] == 0 && seen[1] == 3 && seen[2] == 6 && seen[3] == 9);
+    calls = 0;
+    run->parallel(run, 10, -3, see, NULL);
+    CHECK(calls == 4 && seen[0] == 9 && seen[1] == 6 && seen[2] == 3 && seen[3] == 0);
 }
 
 static void sizes(void) {
@@ -106,9 +123,10 @@ static void sizes(void) {
     sheet->count = 0;
     check_sheet(sheet);
     sheet->count = 10, sheet->grain = 1;
-    run.parallel(&run, 10, -3, fill, sheet); /* a grain below 1 is 1 */
+    run.parallel(&run, 10, 0, fill, sheet); /* a grain of 0 is 1 */
     check_sheet(sheet);
     run.pool = NULL;
+    both_ways(&run);
     fill_sheet(sheet, &run, 100, 7);
     check_sheet(sheet);
     free(sheet);

@@ -146,9 +146,11 @@ def in_line(
     stride = window.strides[-1]
     together = f"(m % out{last} + taken <= out{last}) & " if outer else ""
     return f"""\
+int32_t straight;
 {{
 {_corner_of(window, "m")}
-    if ({together}(p{last} >= 0) & (p{last} + (taken - 1) * {stride} + {reach} <= size{last})) {{
+    straight = {together}(p{last} >= 0) & (p{last} + (taken - 1) * {stride} + {reach} <= size{last});
+    if (straight) {{
         {image_text(spec, element)}
         for (int64_t s = 0; s < segments; s++) {{
             {places}
@@ -156,9 +158,10 @@ def in_line(
             const {element} *from = inside ? image + {offset(axes)} * {spec.channels} + k0 : {zeros};
             const int64_t apart = inside ? {stride * spec.channels} : 0;
 {indented(point_rows("from", "apart", "s"), 12)}        }}
-    }} else {{
-{indented(otherwise, 8)}    }}
+    }}
 }}
+if (!straight) {{
+{indented(otherwise, 4)}}}
 """
 
 

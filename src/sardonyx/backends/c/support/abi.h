@@ -27,7 +27,8 @@ typedef void (*sx_body)(void *arg, int64_t begin, int64_t end);
 struct sx_run {
     /* Call body(arg, begin, end) for [0, count) cut into chunks of `grain`; the borders depend on
      * nothing else. Chunks run in any order, on any thread; all are done when it returns. Chunks
-     * that have not begun when the run is stopped are skipped. */
+     * that have not begun when the run is stopped are skipped. A grain of -4 is one of 4 with the wish
+     * to go backward: by that, loops over the same memory turn, where it is more than a cache holds. */
     void (*parallel)(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg);
     /* Memory for a buffer whose size only data decides; NULL after `error` has been set. */
     void *(*allocate)(sx_run *run, int64_t bytes);

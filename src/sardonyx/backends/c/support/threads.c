@@ -1,7 +1,9 @@
 /* The thread pool of the process: one job at a time, shared by its caller and the workers.
  *
  * A job's chunks are cut into shares, one after the other. A thread begins with its own, the same at every job, and then
- * helps with the others: what it read or wrote in one loop is still in its cache when the next one comes by.
+ * helps with the others: what it read or wrote in one loop is still in its cache when the next one comes by. A loop that goes
+ * over more than a cache holds, again and again, finds some of it there if it turns every time: then shares are claimed
+ * from their ends.
  *
  *     caller    take the pool, write the job, open seats, wake sleepers | claim chunks | close, wait
  *     worker    spin or sleep until there is a seat, sit down           | claim chunks | stand up
@@ -59,12 +61,12 @@ struct job {
     sx_body body;
     void *arg;
     int64_t count, grain, chunks;
-    int32_t shares;
+    int32_t shares, backward;
     uint32_t mode;
 };
 
 struct share {
-    _Alignas(LINE) int64_t next; /* its first chunk that nobody has claimed */
+    _Alignas(LINE) int64_t next; /* its first chunk that nobody has claimed, counted from its end where the job goes backward */
 };
 
 struct worker {
@@ -227,13 +229,16 @@ static int64_t first_of(const struct job *job, int32_t share) {
     return job->chunks / job->shares * share + job->chunks % job->shares * share / job->shares;
 }
 
-static int claim_share(const struct job *job, int64_t *next, int64_t end) {
+static int claim_share(const struct job *job, int64_t *next, int32_t share) {
+    int64_t first = first_of(job, share), end = first_of(job, share + 1);
     while (__atomic_load_n(next, __ATOMIC_RELAXED) < end) {
         int64_t chunk = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
         if (chunk >= end)
             return 1;
         if (must_stop(job->run))
             return 0;
+        if (job->backward)
+            chunk = first + end - 1 - chunk;
         int64_t begin = chunk * job->grain;
         int64_t left = job->count - begin;
         job->body(job->arg, begin, begin + (left < job->grain ? left : job->grain));
@@ -244,7 +249,7 @@ static int claim_share(const struct job *job, int64_t *next, int64_t end) {
 static void claim_chunks(const struct job *job, struct share *shares, int32_t number) {
     for (int32_t i = 0; i < job->shares; i++) {
         int32_t share = (number + i) % job->shares;
-        if (!claim_share(job, &shares[share].next, first_of(job, share + 1)))
+        if (!claim_share(job, &shares[share].next, share))
             return;
     }
 }
@@ -361,14 +366,17 @@ static void give_back(sx_pool *pool) {
 void sx_parallel(sx_run *run, int64_t count, int64_t grain, sx_body body, void *arg) {
     if (count <= 0)
         return;
-    if (grain < 1)
+    int32_t backward = grain < 0;
+    if (backward)
+        grain = -grain;
+    if (grain == 0)
         grain = 1;
-    struct job job = {run, body, arg, count, grain, count / grain + (count % grain != 0), 1, 0};
+    struct job job = {run, body, arg, count, grain, count / grain + (count % grain != 0), 1, backward, 0};
     sx_pool *pool = run->pool;
     int64_t helpers = run->threads < job.chunks ? run->threads - 1 : job.chunks - 1;
     if (helpers < 1 || pool == NULL || pool->limit == 0 || !take(pool)) {
         int64_t next = 0;
-        claim_share(&job, &next, job.chunks);
+        claim_share(&job, &next, 0);
         return;
     }
     if (pool->workers < 0)
