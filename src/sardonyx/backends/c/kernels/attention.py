@@ -49,7 +49,7 @@ def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
     counts = row_counts(spec.rows, tile.rows)
     column = f"values + (j - j % {tile.columns}) * keys + j % {tile.columns}"
     if spec.rows == 1:
-        return _only_one(name, spec)
+        return _only_one(name, spec, tile.columns)
     alone, lone = "", ""
     if not isinstance(spec.rows, int):
         alone = lone_query(name, spec)
@@ -71,7 +71,7 @@ struct {name}_job {{
 }};
 
 {_pack(name, spec, tile.columns)}
-{weigh_function(name, spec)}
+{weigh_function(name, spec, tile.columns)}
 {finish_function(name, spec, _rounded(spec.width, tile.columns), value, column, tile.columns)}
 {_tasks(name, spec, products, sums, counts)}
 {alone}static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
@@ -92,7 +92,7 @@ struct {name}_job {{
 """
 
 
-def _only_one(name: str, spec: AttentionSpec) -> str:
+def _only_one(name: str, spec: AttentionSpec, columns: int) -> str:
     value = C_TYPE[spec.dtype]
     return f"""\
 {SUPPORT}
@@ -101,7 +101,7 @@ struct {name}_job {{
     const int64_t *n;
 }};
 
-{weigh_function(name, spec)}
+{weigh_function(name, spec, columns)}
 {lone_query(name, spec)}
 static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
     (void)keys_packed, (void)values_packed;

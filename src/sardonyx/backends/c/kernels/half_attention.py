@@ -52,7 +52,7 @@ struct {name}_job {{
 }};
 
 {_pack(name, spec)}
-{weigh_function(name, spec)}
+{weigh_function(name, spec, COLUMNS)}
 {_weigh_halves(name)}
 {finish_function(name, spec, _pitch(spec), "_Float16", column, COLUMNS)}
 {_tasks(name, spec, counts, ROWS * tiles)}

@@ -30,31 +30,53 @@ class AttentionSpec:
     shared: int = 1
 
 
-def weigh_function(name: str, spec: AttentionSpec) -> str:
-    """`<name>_weigh`: scores become weights; the factor that earlier sums have to take is returned."""
+def weigh_function(name: str, spec: AttentionSpec, columns: int) -> str:
+    """`<name>_weigh`: scores become weights; the factor that earlier sums have to take is returned.
+
+    Args:
+        columns: scores that are looked at side by side; there is room for a multiple of them.
+    """
     value, kind = C_TYPE[spec.dtype], spec.dtype
     exp = "sx_exp_weight_f32" if kind == "f32" else f"sx_exp_{kind}"
     return f"""\
 static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {value} *total) {{
-    {value} highest = *top, sum = 0;
-    SX_INTERLEAVED
-    for (int64_t i = 0; i < count; i++)
-        highest = sx_max_{kind}(highest, row[i]);
+    {value} tops[{columns}], sums[{columns}] = {{0}};
+    const int64_t whole = sx_pieces(count, {columns}) * {columns};
+    for (int64_t i = count; i < whole; i++)
+        row[i] = -({value})__builtin_inf();
+    for (int64_t j = 0; j < {columns}; j++)
+        tops[j] = *top;
+    /* A NaN is passed over: its weight is NaN, and so is the total. */
+    for (int64_t i = 0; i < whole; i += {columns})
+        SX_REGISTERS
+        for (int64_t j = 0; j < {columns}; j++)
+            tops[j] = sx_above_{kind}(row[i + j], tops[j]);
+    {_folded("tops", columns, f"sx_above_{kind}(tops[j + n], tops[j])")}
+    const {value} highest = tops[0];
     /* Where nothing was seen yet but -inf, the weights are 0 and not NaN: other blocks may follow. */
     const {value} shift = highest == -({value})__builtin_inf() ? 0 : highest;
     const {value} kept = {exp}(*top - shift);
-    {{ SX_REASSOCIATE
-    SX_INTERLEAVED
-    for (int64_t i = 0; i < count; i++) {{
-        row[i] = {exp}(row[i] - shift);
-        sum += row[i];
-    }}
-    }}
+    for (int64_t i = 0; i < whole; i += {columns})
+        SX_REGISTERS
+        for (int64_t j = 0; j < {columns}; j++) {{
+            row[i + j] = {exp}(row[i + j] - shift);
+            sums[j] += row[i + j];
+        }}
+    {_folded("sums", columns, "sums[j] + sums[j + n]")}
     *top = highest;
-    *total = *total * kept + sum;
+    *total = *total * kept + sums[0];
     return kept;
 }}
 """
+
+
+def _folded(array: str, columns: int, both: str) -> str:
+    """C text: what is in the upper half of an array goes to the lower one, until there is one element."""
+    return f"""\
+for (int64_t n = {columns // 2}; n > 0; n /= 2)
+        SX_REGISTERS
+        for (int64_t j = 0; j < n; j++)
+            {array}[j] = {both};"""
 
 
 def finish_function(

@@ -15,12 +15,20 @@
     ((a) != (a) || (b) != (b) ? (nan) : (a) < (b) ? (a) : (a) > (b) || !__builtin_signbit(a) ? (b) : (a))
 #endif
 
+/* One instruction too. */
+#if defined(__aarch64__)
+#define SX_ABOVE(a, b) SX_MAXIMUM(a, b, a + b)
+#else
+#define SX_ABOVE(a, b) ((a) > (b) ? (a) : (b))
+#endif
+
 /* S is the suffix of the builtins: f for float, none for double.
  *   round   half to even, the rounding mode that every process starts with
  *   sign    -1, 0 or 1; NaN for NaN, +0 for -0
  *   fmod    the sign of a
  *   mod     the sign of b, also of a zero; numerics.md has the table
- *   max     NaN if either is; +0 is above -0 */
+ *   max     NaN if either is; +0 is above -0
+ *   above   the larger one; if a is NaN, b or NaN */
 #define SX_FLOAT_BASICS(t, T, S)                                                                   \
     static inline T sx_neg_##t(T x) { return -x; }                                                 \
     static inline T sx_abs_##t(T x) { return __builtin_fabs##S(x); }                               \
@@ -35,6 +43,7 @@
     static inline T sx_sign_##t(T x) { return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }           \
     static inline T sx_max_##t(T a, T b) { return SX_MAXIMUM(a, b, a + b); }                       \
     static inline T sx_min_##t(T a, T b) { return SX_MINIMUM(a, b, a + b); }                       \
+    static inline T sx_above_##t(T a, T b) { return SX_ABOVE(a, b); }                              \
     static inline T sx_fmod_##t(T a, T b) { return __builtin_fmod##S(a, b); }                      \
     static inline T sx_mod_##t(T a, T b) {                                                         \
         T rest = __builtin_fmod##S(a, b);                                                          \
@@ -66,5 +75,6 @@ SX_FLOAT_BASICS(f64, double, )
 #undef SX_FLOAT_BASICS
 #undef SX_MAXIMUM
 #undef SX_MINIMUM
+#undef SX_ABOVE
 
 #endif
