@@ -35,6 +35,7 @@ from sardonyx.plan.contract import complete
 from sardonyx.plan.endings import Finish, find_finish
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
+from sardonyx.plan.grouped import with_groups
 from sardonyx.plan.halves import (
     HALF_ARITHMETIC,
     HALF_PANEL,
@@ -121,6 +122,8 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     """How the filters lie for the kernel of choice."""
     if case.depthwise:
         return Packing("depthwise", (), case.widened)
+    if choice.variant == "grouped":
+        return Packing("grouped", (), case.widened)
     if choice.variant in AMX_PARTS:
         return Packing("tile-filters", (AMX_PARTS[choice.variant],), case.widened)
     if choice.variant == "winograd f16":
@@ -156,6 +159,8 @@ def _choice(
         pays = winograd_pays(target, channels, filters, shape[0], counts, FLOATS)
         variants = ("winograd", *variants) if pays else (*variants, "winograd")
     variants = with_suitable_tile(target, variants, case.summed, filters // window.groups)
+    if plain:
+        variants = with_groups(target, variants, window, channels, filters, case.stored)
     if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
         inner = channels * math.prod(window.kernel)
         variants = with_amx(target, variants, product(counts), inner, filters)

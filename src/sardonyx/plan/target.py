@@ -50,6 +50,7 @@ class Target:
         unsigned_bytes: whether the first factor of a product of bytes has no sign when it is multiplied.
         splits_bytes: whether sums of products of bytes may saturate, so that it may pay to take the larger ones in turns.
         widens_halves: whether weights of float16 had better be widened beforehand, where they are read once for every few rows.
+        grouped: channels of a group for which the kernel of groups should be the fastest.
         column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
 
@@ -69,6 +70,7 @@ class Target:
     splits_bytes: bool = False
     column_dots: bool = False
     widens_halves: bool = False
+    grouped: tuple[int, ...] = ()
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

@@ -135,7 +135,9 @@ def _filters(kernel: ConvolutionKernel, constant: Constant) -> Size:
         taps += WINOGRAD_POINTS  # and the filters themselves
     if name == "winograd-bytes":
         taps = 2 * WINOGRAD_POINTS  # each of two bytes
-    if kernel.depthwise or constant.packing is None:
+    if name == "grouped":
+        taps *= kernel.channels // kernel.groups
+    if kernel.depthwise or name == "grouped" or constant.packing is None:
         return taps * kernel.filters
     panel = constant.packing.numbers[0 if name.startswith("winograd") else 1]
     return taps * kernel.channels * ceil_div(kernel.filters // kernel.groups, panel) * panel

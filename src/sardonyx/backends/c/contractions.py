@@ -271,7 +271,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     if kernel.choice.variant.partition(" ")[0] == "winograd":
         tile = cut_of(kernel.choice.variant, isa, "f32").tile
         return winograd("contract", _conv_spec(kernel, name_of), "store_row", isa, tile)
-    if not kernel.depthwise:
+    grouped = kernel.choice.variant == "grouped"
+    if not kernel.depthwise and not grouped:
         cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
         direct = replace(_conv_spec(kernel, name_of), copies=cut.copies)
         return conv(
@@ -296,6 +297,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         kernel.padding,
         in_halves=kernel.choice.variant == "depthwise f16",
         ending=kernel.ending,
+        each=kernel.channels // kernel.groups,
     )
     if kernel.choice.variant == "depthwise dot":
         flipped = (kernel.stored == "u8") != isa.unsigned_bytes

@@ -19,6 +19,7 @@ from sardonyx.backends.c.kernels.packing import (
     pack_conv_quads,
     pack_depthwise,
     pack_depthwise_quads,
+    pack_grouped,
     quads,
     raised_quads,
     signed_bytes,
@@ -182,6 +183,7 @@ _PACKINGS: MappingProxyType[str, Callable[[Array, Numbers], Array]] = MappingPro
         "winograd-bytes": _winograd_bytes,
         "winograd-f16": lambda array, _: pack_half_points(array),
         "depthwise": lambda array, _: pack_depthwise(array),
+        "grouped": lambda array, _: pack_grouped(array),
         "depthwise-bytes": lambda array, numbers: pack_depthwise(signed_bytes(array, numbers[0])),
         "depthwise-quads": lambda array, numbers: pack_depthwise_quads(
             signed_bytes(array, numbers[0])

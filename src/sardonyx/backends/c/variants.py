@@ -9,6 +9,7 @@
     gemm split  of bytes whose sums might saturate, the larger ones in turns; direct split likewise
     digits 8    weights of 8 bits as they are stored; digits 4 of 4 bits
     depthwise   every channel by itself; `depthwise dot` of bytes, by dot products; `depthwise f16` in float16 arithmetic
+    grouped     of groups of a few channels, many groups in a vector
     winograd    a convolution of fewer multiplications
     gemm amx    of bytes, through AMX tiles; direct amx likewise
     amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products
@@ -50,6 +51,8 @@ _TILES: dict[str, tuple[tuple[int, int, _Costs], ...]] = {
     ),
     "portable": ((3, 3, ()),),
 }
+# Channels of a group for which shuffles are faster than tiles: measured on Cascade Lake.
+_GROUPED = {"avx2": (2, 4, 8), "avx512": (2, 4, 8), "portable": (2, 4)}
 # Of bytes, on AVX-512 with VNNI, no tile was faster by more than chance.
 _MEASURED: dict[str, tuple[Dtype, ...]] = {"neon": ("f32", "i32"), "avx512": ("f32",)}
 _DEPTHS = ((DEPTH // 2, DEPTH // 2), (2 * DEPTH, DEPTH))  # of a block, for K of more than so many
@@ -93,6 +96,7 @@ def target_of(isa: Isa) -> Target:
         column_dots=isa.by_lane,
         widens_halves=isa.by_lane,
         half_arithmetic=isa.half_arithmetic,
+        grouped=_GROUPED.get(isa.name, ()),
     )
 
 

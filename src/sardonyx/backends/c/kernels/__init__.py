@@ -9,7 +9,7 @@
     conv        convolution, one to three dimensions, grouped
     winograd    convolution of 3×3 by fewer multiplications; `cells` has its transforms, `points` its weights
     half        products and convolutions in float16 arithmetic; `halves` has their weights, `half_tile` the micro-kernel
-    depthwise   convolution of every channel by itself
+    depthwise   convolution of every channel by itself, and of groups of a few
     attention   two products with a softmax in between, which has functions of rows of its own
 
 Every kernel is text of one static function, to be put behind the epilogue that it calls:

@@ -1,4 +1,4 @@
-"""Depthwise convolution: every channel by itself, many channels in a vector.
+"""Depthwise convolution, every channel by itself, many channels in a vector; and convolutions of groups of a few channels.
 
 activations [images, spatial…, channels]    weights [taps][filters]     packing.pack_depthwise
 
@@ -8,6 +8,12 @@ task = (image, block of channels, line of output pixels along the last axis)
         for every few vectors of channels
             c[pixel][vector] += columns[tap row][pixel·stride + tap·dilation] * weights[tap]
         epilogue, pixel by pixel
+
+Groups of a few channels, with as many filters, lie side by side in a vector too. Each filter reads all channels of its group, one
+after the other, which a shuffle puts in the place of all of them; weights are [taps][channel of a group][filters]:
+
+    x = a b c d  e f g h                c[pixel] += a a a a  e e e e * weights[tap][0]
+                                        c[pixel] += b b b b  f f f f * weights[tap][1]   …
 
 Of bytes, x86 multiplies pairs of 16 bits (`support/dot.h`), the second of which is 0 in the weights: whole numbers of 32 bits
 take it twice as long.
@@ -45,6 +51,7 @@ class DepthwiseSpec:
         zero: what stands for 0 among the activations.
         in_halves: whether float16 is multiplied and summed as such, on CPUs that do; without an ending, sums become float32.
         ending: what becomes of sums of float16, which stay such.
+        each: channels of a group, and filters of it; whole groups fill a vector.
     """
 
     images: Extent
@@ -56,6 +63,7 @@ class DepthwiseSpec:
     zero: int = 0
     in_halves: bool = False
     ending: Ending | None = None
+    each: int = 1
 
     @property
     def filters(self) -> int:
@@ -90,7 +98,7 @@ class _Shape:
     def vectors(self) -> int:
         """Vectors at a time: inputs that several pixels share stay in registers, beside the sums."""
         several = self.isa.registers >= 32 and self.spec.filters >= 2 * self.lanes
-        return 2 if several else 1
+        return 2 if several and self.spec.each == 1 else 1
 
     @property
     def block(self) -> int:
@@ -192,7 +200,7 @@ static void {name}_pixels_{pixels}(
         {begin}
         for (int64_t line = 0; line < lines; line++) {{
             const {C_TYPE[spec.b]} *w = weights[line] + c;
-{_taps(shape, pixels)}        }}
+{_taps(shape, pixels) if spec.each == 1 else _taps_of_groups(shape, pixels)}        }}
         {finish}
     }}
 }}
@@ -245,6 +253,27 @@ def _taps(shape: _Shape, pixels: int) -> str:
     else:
         body = tap("k", [f"{t * stride} + k * {dilation}" for t in range(pixels)])
         lines = [f"for (int64_t k = 0; k < {taps}; k++) {{", *body, "}"]
+    return "".join(f"            {line}\n" for line in lines)
+
+
+def _taps_of_groups(shape: _Shape, pixels: int) -> str:
+    """The same, column by column: a column's channels serve every pixel whose window it lies in."""
+    name, spec, window = shape.name, shape.spec, shape.spec.window
+    stride, dilation = window.strides[-1], window.dilations[-1]
+    readers: dict[int, list[tuple[int, int]]] = {}
+    for t in range(pixels):
+        for k in range(window.kernel[-1]):
+            readers.setdefault(t * stride + k * dilation, []).append((t, k))
+    lines: list[str] = []
+    for column in sorted(readers):
+        lines += ["{", f"    const {name}_s_v x = {name}_in(columns[line][{column}], c);"]
+        for j in range(spec.each):
+            picked = ", ".join(str(i - i % spec.each + j) for i in range(shape.lanes))
+            lines.append(f"    const {name}_s_v x{j} = __builtin_shufflevector(x, x, {picked});")
+            for t, k in readers[column]:
+                place = (k * spec.each + j) * spec.filters
+                lines.append(f"    s{t}_0 += x{j} * {name}_w_load(w + {place});")
+        lines.append("}")
     return "".join(f"            {line}\n" for line in lines)
 
 
@@ -316,7 +345,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
                     const int64_t i = left + j;
                     columns[live][j] = (uint64_t)i < (uint64_t)size{last} ? image + ({offset} * size{last} + i) * {spec.channels} : zeros;
                 }}
-                weights[live++] = (const {C_TYPE[spec.b]} *)job->b + tap * {window.kernel[last] * spec.filters};
+                weights[live++] = (const {C_TYPE[spec.b]} *)job->b + tap * {window.kernel[last] * spec.each * spec.filters};
             }}
             switch (taken) {{
 {calls}
@@ -338,7 +367,7 @@ def _entry(shape: _Shape) -> str:
     name, spec, window = shape.name, shape.spec, shape.spec.window
     lines = " * ".join(["1", *[f"(int64_t)({size})" for size in window.output[:-1]]])
     blocks = -(-spec.filters // shape.block)
-    work = prod(window.kernel) * shape.block
+    work = prod(window.kernel) * spec.each * shape.block
     return f"""\
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{

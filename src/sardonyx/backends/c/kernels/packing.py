@@ -96,6 +96,11 @@ def pack_depthwise(weights: NDArray[np.generic]) -> NDArray[np.generic]:
     return np.ascontiguousarray(weights.reshape(weights.shape[0], -1).T)
 
 
+def pack_grouped(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+    """W[OC, IC/groups, kernel...] as [taps, IC/groups, OC]."""
+    return np.ascontiguousarray(weights.reshape(*weights.shape[:2], -1).T)
+
+
 def pack_depthwise_quads(weights: NDArray[np.generic]) -> NDArray[np.generic]:
     """W[OC, 1, rows, columns] of bytes, four rows at most, as [columns, OC] of quads of rows."""
     columns = weights[:, 0].transpose(2, 1, 0)

@@ -16,7 +16,7 @@ from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, gemm
 from sardonyx.backends.c.kernels.isa import AVX2, AVX512, NEON, PORTABLE, Isa, Tile, tile_of
-from sardonyx.backends.c.kernels.packing import pack_conv, pack_depthwise
+from sardonyx.backends.c.kernels.packing import pack_conv, pack_depthwise, pack_grouped
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.options import read_environment
@@ -143,6 +143,40 @@ def test_depthwise_windows(name: str, channels: int, multiplier: int, tmp_path: 
     x, w = numbers(2, *size, channels), numbers(channels * multiplier, 1, *window.kernel)
     text = depthwise("window", DepthwiseSpec(2, channels, window, multiplier), "store_row", NEON)
     check(text, x, w, pack_depthwise(w), window, end, channels, tmp_path)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    ("isa", "channels", "each"),
+    [(NEON, 6, 2), (NEON, 12, 4), (AVX2, 20, 4), (AVX512, 22, 2), (AVX512, 36, 4), (AVX512, 24, 8)],
+    ids=str,
+)
+def test_groups_of_a_few_channels(
+    name: str, isa: Isa, channels: int, each: int, tmp_path: Path
+) -> None:
+    """The last vector overlaps the one before it by whole groups."""
+    window, size, end = window_of(name)
+    groups = channels // each
+    x, w = numbers(2, *size, channels), numbers(channels, each, *window.kernel)
+    text = depthwise("window", DepthwiseSpec(2, channels, window, each=each), "store_row", isa)
+    check(text, x, w, pack_grouped(w), window, end, groups, tmp_path)
+
+
+def test_groups_have_the_bits_of_tiles(tmp_path: Path) -> None:
+    window, size, _ = window_of("3x3 same")
+    x, w = numbers(2, *size, 32), numbers(32, 8, *window.kernel)
+    spec = DepthwiseSpec(2, 32, window, each=8)
+    found = []
+    for name, text, packed in (
+        ("tiles", conv("tiles", ConvSpec(2, 32, 32, window, 4), "store_row", AVX2), pack_conv(w, 4, tile_of(AVX2))),
+        ("shuffles", depthwise("shuffles", spec, "store_row", AVX2), pack_grouped(w)),
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        kernel = compile_kernel(name, text, tmp_path / name)
+        y = np.full((2, prod(size), 32), np.nan, np.float32)
+        kernel.call(IN_ORDER, y, x, packed)
+        found.append(y)
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 @pytest.mark.parametrize("channels", [3, 24])
