@@ -199,6 +199,16 @@ FITS = (
         "float",
     ),
     Fit(
+        "exp2_of_weights",
+        "2^f = 1 + f·P(f), |f| <= 1/2",
+        lambda f: (mp.mpf(2) ** f - 1) / f,
+        lambda f: f / mp.mpf(2) ** f,
+        mp.mpf("-0.5001"),
+        mp.mpf("0.5001"),
+        5,
+        "float",
+    ),
+    Fit(
         "exp2",
         "2^f = 1 + f·P(f), |f| <= 1/2",
         lambda f: (mp.mpf(2) ** f - 1) / f,

@@ -912,7 +912,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const int64_t shortest = height / tiles, taller = height % tiles;
     const int64_t stride = 1 * depth * 16;
     const float *rows[1][5];
-    __attribute__((aligned(64))) float acc[8160];
+    __attribute__((aligned(64))) float acc[16320];
     (void)n;
     for (int64_t task = begin; task < end; task++) {
         const int64_t row_block = task % job->row_blocks;
@@ -1018,7 +1018,7 @@ static void contract(
     const int64_t wanted = work < 2097152.0 ? (int64_t)(work / 131072.0) : 16;
     if (height <= 0 || width <= 0 || batch <= 0)
         return;
-    job.row_blocks = sx_pieces(tiles, 17);
+    job.row_blocks = sx_pieces(tiles, 34);
     job.column_blocks = sx_pieces(panels, 6);
     if (job.row_blocks * job.column_blocks * batch < wanted)
         job.column_blocks = sx_least(panels, sx_pieces(wanted, job.row_blocks * batch));
@@ -1033,7 +1033,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_aabfc9b7f612a4bd31c1(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_0f032b1a72ecca9a4abf(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], p[2], n);

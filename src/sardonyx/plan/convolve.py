@@ -35,7 +35,7 @@ from sardonyx.plan.contract import complete
 from sardonyx.plan.endings import Finish, find_finish
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
-from sardonyx.plan.grouped import with_groups
+from sardonyx.plan.grouped import columns_fit, with_groups
 from sardonyx.plan.halves import (
     HALF_ARITHMETIC,
     HALF_PANEL,
@@ -267,6 +267,8 @@ def _case(
     if not writer.is_stored(source):
         raise NeedsBytes(source)
     depthwise = window.groups > 1 and window.groups == channels
+    if depthwise and not columns_fit(window):
+        return None
     pixels = product(graph.shape(node.outputs[0])) // outputs
     few = (
         isinstance(pixels, int) and pixels <= target.few_rows

@@ -12,10 +12,22 @@ from sardonyx.loops.nodes import Dtype
 from sardonyx.ops.lowering import Window
 from sardonyx.plan.target import Target
 
-__all__ = ["with_groups"]
+__all__ = ["columns_fit", "with_groups"]
 
 _ACROSS = 8  # taps in a row of the window, at most: they are written out
-_PRODUCTS = 192  # of a sum, at most: kernels of tiles sum so many in one go, in the same order
+_TAPS, _PRODUCTS = (
+    64,
+    192,
+)  # of a sum, at most: kernels of tiles sum so many in one go, in the same order
+_AT_ONCE = 6  # pixels whose windows a kernel looks at
+_COLUMNS = 4096  # pointers at what these cover, which are on the stack
+
+
+def columns_fit(window: Window) -> bool:
+    """Whether a kernel of channels side by side may keep where all that its windows cover lies."""
+    *outer, across = window.kernel
+    reach = (_AT_ONCE - 1) * window.strides[-1] + (across - 1) * window.dilations[-1] + 1
+    return math.prod(outer) * reach <= _COLUMNS
 
 
 def with_groups(
@@ -31,7 +43,8 @@ def with_groups(
     if stored != "f32" or each in (1, channels) or filters != channels:
         return variants
     fills = target.lanes % each == 0 and channels >= target.lanes
-    short = window.kernel[-1] <= _ACROSS and each * math.prod(window.kernel) <= _PRODUCTS
-    if not (fills and short):
+    taps = math.prod(window.kernel)
+    short = window.kernel[-1] <= _ACROSS and taps <= _TAPS and each * taps <= _PRODUCTS
+    if not (fills and short and columns_fit(window)):
         return variants
     return ("grouped", *variants) if each in target.grouped else (*variants, "grouped")

@@ -56,6 +56,13 @@ def test_the_rule(isa: Isa, channels: int, found: tuple[str, ...]) -> None:
         (replace(PLAIN, groups=2), 8, 8, "f32"),  # half a vector
         (replace(PLAIN, kernel=(3, 9)), 128, 128, "f32"),
         (replace(PLAIN, kernel=(7, 7)), 128, 128, "f32"),
+        (replace(PLAIN, kernel=(9, 8)), 64, 64, "f32"),  # 72 taps: tiles sum them in two goes
+        (
+            replace(PLAIN, dilations=(1, 2000)),
+            128,
+            128,
+            "f32",
+        ),  # more pointers than a stack should hold
         (PLAIN, 128, 128, "f16"),
         (PLAIN, 128, 128, "f64"),
     ],

@@ -6,7 +6,7 @@
     tile        the micro-kernel
     nest        the blocks and tasks around it
     gemm gemv   products of matrices; of a few rows
-    conv        convolution, one to three dimensions, grouped
+    conv        convolution, one to three dimensions, grouped; `windows` has where its rows lie
     winograd    convolution of 3×3 by fewer multiplications; `cells` has its transforms, `points` its weights
     half        products and convolutions in float16 arithmetic; `halves` has their weights, `half_tile` the micro-kernel
     depthwise   convolution of every channel by itself, and of groups of a few

@@ -8,8 +8,8 @@ K is cut into segments, and every row of a tile has a pointer for every segment:
     wide    a segment is one tap of the kernel; the pointer is into the activations, or at a row of
             zeros where the tap falls into the padding
     narrow  few channels (the first layer has 3): a tap is too short a run. Taps along the last axis
-            lie side by side in memory, so a segment is a whole row of the kernel, copied to the stack
-            with zeros for the padding
+            lie side by side in memory, so a segment is a whole row of the kernel, read in place where it
+            lies inside the image, else copied to the stack with zeros for the padding
 
 Both sum the same pieces of K (see `tile`): some taps, or a part of a tap's channels.
 """

@@ -101,11 +101,19 @@ class _Shape:
         return 2 if several and self.spec.each == 1 else 1
 
     @property
+    def width(self) -> int:
+        """Channels that are summed at a time."""
+        return self.lanes * self.vectors
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.spec.filters // _CHANNELS)
+
+    @property
     def block(self) -> int:
-        """Channels of a block: all, or as many as fit."""
-        blocks = -(-self.spec.filters // _CHANNELS)
-        width = self.lanes * self.vectors
-        return -(-self.spec.filters // blocks // width) * width if blocks > 1 else self.spec.filters
+        """Channels of a block, at most: as many of the widths, and what is left of the last one."""
+        whole, rest = divmod(self.spec.filters, self.width)
+        return -(-whole // self.blocks) * self.width + rest
 
     @property
     def pixels(self) -> int:
@@ -172,7 +180,7 @@ def _input_reader(shape: _Shape) -> str:
 def _pixels_function(shape: _Shape, pixels: int) -> str:
     """`<name>_pixels_<n>`: n pixels, channels [first, last), `lines` rows of the kernel."""
     name, spec, lanes = shape.name, shape.spec, shape.lanes
-    width = lanes * shape.vectors
+    width = shape.width
     cells = [(t, v) for t in range(pixels) for v in range(shape.vectors)]
     begin = "\n        ".join(f"{name}_s_v s{t}_{v} = {{0}};" for t, v in cells)
     places = {(t, v): f"acc + {t} * {shape.block} + c - first + {v * lanes}" for t, v in cells}
@@ -307,7 +315,16 @@ def _task_function(shape: _Shape, epilogue: str) -> str:
         for n in shape.counts
     )
     pixels = " * ".join(f"size{d}" for d in range(axes))
-    blocks = -(-spec.filters // shape.block)
+    blocks, first, final = shape.blocks, f"block * {shape.block}", str(spec.filters)
+    if blocks > 1:
+        border = f"sx_border({spec.filters // shape.width}, {blocks}, %s) * {shape.width}"
+        first = border % "block"
+        final = f"block + 1 < {blocks} ? {border % 'block + 1'} : {spec.filters}"
+    # A group's sums have all their products, for weights may be infinite; a channel by itself leaves out what is in the padding.
+    among = " && ".join([*inside, f"(uint64_t)i < (uint64_t)size{last}"][1:])
+    if spec.each == 1:
+        steps.append(f"if (!({' && '.join(inside)})) continue;")
+        among = f"(uint64_t)i < (uint64_t)size{last}"
     return f"""\
 struct {name}_job {{
     const struct env *env;
@@ -328,7 +345,7 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
     (void)n;
     for (int64_t task = begin; task < end; task++) {{
         const int64_t line = task % lines, block = task / lines % {blocks}, b = task / lines / {blocks};
-        const int64_t first = block * {shape.block}, final = sx_least({spec.filters}, first + {shape.block});
+        const int64_t first = {first}, final = {final};
         const {element} *image = (const {element} *)job->a + b * ({pixels}) * {spec.channels};
         {" ".join(places)}
         for (int64_t tile = 0; tile < tiles; tile++) {{
@@ -339,11 +356,9 @@ static void {name}_lines(void *arg, int64_t begin, int64_t end) {{
             int64_t live = 0;
             for (int64_t tap = 0; tap < {outer}; tap++) {{
                 {" ".join(steps)}
-                if (!({" && ".join(inside)}))
-                    continue;
                 for (int64_t j = 0; j < reach; j++) {{
                     const int64_t i = left + j;
-                    columns[live][j] = (uint64_t)i < (uint64_t)size{last} ? image + ({offset} * size{last} + i) * {spec.channels} : zeros;
+                    columns[live][j] = {among} ? image + ({offset} * size{last} + i) * {spec.channels} : zeros;
                 }}
                 weights[live++] = (const {C_TYPE[spec.b]} *)job->b + tap * {window.kernel[last] * spec.each * spec.filters};
             }}
@@ -366,7 +381,7 @@ def _filled(spec: DepthwiseSpec) -> str:
 def _entry(shape: _Shape) -> str:
     name, spec, window = shape.name, shape.spec, shape.spec.window
     lines = " * ".join(["1", *[f"(int64_t)({size})" for size in window.output[:-1]]])
-    blocks = -(-spec.filters // shape.block)
+    blocks = shape.blocks
     work = prod(window.kernel) * spec.each * shape.block
     return f"""\
 static void {name}(

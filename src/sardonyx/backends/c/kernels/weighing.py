@@ -46,7 +46,7 @@ static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {v
         row[i] = -({value})__builtin_inf();
     for (int64_t j = 0; j < {columns}; j++)
         tops[j] = *top;
-    /* A NaN is passed over: its weight is NaN, and so is the total. */
+    /* Whether a NaN is passed over or not: its weight is NaN, and so is the total. */
     for (int64_t i = 0; i < whole; i += {columns})
         SX_REGISTERS
         for (int64_t j = 0; j < {columns}; j++)

@@ -146,22 +146,24 @@ def in_line(
     stride = window.strides[-1]
     together = f"(m % out{last} + taken <= out{last}) & " if outer else ""
     return f"""\
-int32_t straight;
 {{
-{_corner_of(window, "m")}
-    straight = {together}(p{last} >= 0) & (p{last} + (taken - 1) * {stride} + {reach} <= size{last});
-    if (straight) {{
-        {image_text(spec, element)}
-        for (int64_t s = 0; s < segments; s++) {{
-            {places}
-            const int32_t inside = {inside(outer)};
-            const {element} *from = inside ? image + {offset(axes)} * {spec.channels} + k0 : {zeros};
-            const int64_t apart = inside ? {stride * spec.channels} : 0;
-{indented(point_rows("from", "apart", "s"), 12)}        }}
+    int32_t in_line;
+    {{
+{indented(_corner_of(window, "m"), 4)}\
+        in_line = {together}(p{last} >= 0) & (p{last} + (taken - 1) * {stride} + {reach} <= size{last});
+        if (in_line) {{
+            {image_text(spec, element)}
+            for (int64_t s = 0; s < segments; s++) {{
+                {places}
+                const int32_t inside = {inside(outer)};
+                const {element} *from = inside ? image + {offset(axes)} * {spec.channels} + k0 : {zeros};
+                const int64_t apart = inside ? {stride * spec.channels} : 0;
+{indented(point_rows("from", "apart", "s"), 16)}            }}
+        }}
     }}
+    if (!in_line) {{
+{indented(otherwise, 8)}    }}
 }}
-if (!straight) {{
-{indented(otherwise, 4)}}}
 """
 
 

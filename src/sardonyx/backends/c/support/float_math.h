@@ -16,6 +16,9 @@
 /* ln 2 in two pieces: the first has 15 bits, so that its product with an exponent is exact. */
 #define SX_LN2_HIGH 0x1.62e4p-1f
 #define SX_LN2_LOW 0x1.7f7d1cp-20f
+/* log2 e, and what is left of it. */
+#define SX_LOG2E 0x1.715476p+0f
+#define SX_LOG2E_LOW 0x1.4ae0cp-26f
 /* Added to a number below 2^22, it leaves the nearest integer in the low bits. */
 #define SX_ROUNDER 0x1.8p23f
 
@@ -57,6 +60,14 @@ static inline float sx_exp_f32(float x) {
 }
 
 /* e^x for x <= 0, with 0 below 2^-126: a weight of a softmax, where another weight is 1. A NaN passes. */
+#if defined(__x86_64__) && defined(__FMA__)
+/* 2^n · 2^f with f = x · log2 e - n, which multiply-adds round once: a fifth fewer operations than below. */
+static inline float sx_exp_weight_f32(float x) {
+    const float inside = sx_max_f32(x, -88.0f), shifted = inside * SX_LOG2E + SX_ROUNDER;
+    const float rest = __builtin_fmaf(inside, SX_LOG2E, SX_ROUNDER - shifted), f = __builtin_fmaf(inside, SX_LOG2E_LOW, rest);
+    return (1.0f + f * sx_poly_exp2_of_weights(f)) * sx_power_of_shifted(shifted); /* 2^-127 comes out as 0 */
+}
+#else
 static inline float sx_exp_weight_f32(float x) {
     const float inside = sx_max_f32(x, -100.0f), shifted = inside * 0x1.715476p+0f + SX_ROUNDER;
     const float whole = shifted - SX_ROUNDER, r = inside - whole * SX_LN2_HIGH - whole * SX_LN2_LOW;
@@ -64,6 +75,7 @@ static inline float sx_exp_weight_f32(float x) {
     const float power = sx_from_bits_f32((uint32_t)(exponent > 0 ? exponent : 0) << 23); /* 2^n, or 0 */
     return (1.0f + r + r * r * sx_poly_exp(r)) * power;
 }
+#endif
 
 /* e^x - 1 = 2^n * ((e^r - 1) + (1 - 2^-n)) */
 static inline float sx_expm1_f32(float x) {

@@ -110,6 +110,15 @@ static inline float sx_poly_exp2_of_halves(float x) {
         + x * (0x1.f0de1ap-3f + x * 0x1.c3f764p-5f));
 }
 
+/* 2^f = 1 + f·P(f), |f| <= 1/2; error 2^-28.9 */
+static inline float sx_poly_exp2_of_weights(float x) {
+    return 0x1.62e43p-1f
+        + x * (0x1.ebfbdcp-3f
+        + x * (0x1.c6aee8p-5f
+        + x * (0x1.3b2d4ep-7f
+        + x * (0x1.5f3e7ep-10f + x * 0x1.41fb94p-13f))));
+}
+
 /* 2^f = 1 + f·P(f), |f| <= 1/2; error 2^-40.2 */
 static inline double sx_poly_exp2(double x) {
     return 0x1.62e42fef89c7dp-1

@@ -162,6 +162,33 @@ def test_groups_of_a_few_channels(
     check(text, x, w, pack_grouped(w), window, end, groups, tmp_path)
 
 
+@pytest.mark.parametrize("isa", [AVX512, NEON], ids=lambda isa: isa.name)
+@pytest.mark.parametrize(("channels", "each"), [(1025, 1), (7681, 1), (1036, 2)])
+def test_the_last_block_of_channels_is_a_vector_at_least(
+    isa: Isa, channels: int, each: int, tmp_path: Path
+) -> None:
+    window, size, end = window_of("3x3 same")
+    x, w = numbers(1, *size, channels), numbers(channels, each, *window.kernel)
+    text = depthwise("window", DepthwiseSpec(1, channels, window, each=each), "store_row", isa)
+    check(text, x, w, pack_grouped(w), window, end, channels // each, tmp_path)
+
+
+def test_padding_times_an_infinite_weight_is_no_number(tmp_path: Path) -> None:
+    """As zeros around the image have it; in groups, whose kernel may take the place of tiles."""
+    window, size, _ = window_of("3x3 same")
+    x, w = numbers(1, *size, 16), numbers(16, 4, *window.kernel)
+    w[0, 0, 0, 0] = np.inf
+    text = depthwise("window", DepthwiseSpec(1, 16, window, each=4), "store_row", AVX512)
+    y = np.zeros((1, *size, 16), np.float32)
+    compile_kernel("window", text, tmp_path).call(
+        IN_ORDER, y.reshape(1, -1, 16), x, pack_grouped(w)
+    )
+    assert np.isnan(y[0, 0, :, 0]).all()
+    assert np.isnan(y[0, :, 0, 0]).all()
+    assert np.isinf(y[0, 1:, 1:, 0]).all()
+    assert np.isfinite(y[..., 1:]).all()
+
+
 def test_groups_have_the_bits_of_tiles(tmp_path: Path) -> None:
     window, size, _ = window_of("3x3 same")
     x, w = numbers(2, *size, 32), numbers(32, 8, *window.kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -557,3 +558,11 @@ static void each(sx_run *run, const struct env *env, const void *a, const void *
         with np.errstate(over="ignore"):
             exact = 1 / (1 + np.exp(-x[0, :-1].astype(np.float64)))
         assert (np.abs(found[0, :-1] - exact) <= 2.0**-13 * exact).all()
+
+
+def test_whether_scales_are_taken_off_is_asked_by_no_other_name() -> None:
+    """What finds pixels in line stands in the same loop."""
+    spec = ConvSpec(1, 16, 16, window(18, 3, 1, 0))
+    text = half_convolution("kept", spec, "store_row", NEON, "store_halves")
+    assert "in_line = " in text
+    assert set(re.findall(r"\bstraight = (\w+)", text)) == {"1", "kept_is_straight"}
