@@ -15,10 +15,8 @@ from sardonyx.plan.target import Target
 __all__ = ["columns_fit", "with_groups"]
 
 _ACROSS = 8  # taps in a row of the window, at most: they are written out
-_TAPS, _PRODUCTS = (
-    64,
-    192,
-)  # of a sum, at most: kernels of tiles sum so many in one go, in the same order
+_TAPS = 64  # of a sum, and
+_PRODUCTS = 192  # at most: kernels of tiles sum so many in one go, in the same order
 _AT_ONCE = 6  # pixels whose windows a kernel looks at
 _COLUMNS = 4096  # pointers at what these cover, which are on the stack
 
