@@ -77,8 +77,7 @@ int32_t sx_main(sx_run *run, void *const *t, int64_t *n, int32_t first, int32_t 
 
 __attribute__((visibility("default")))
 int32_t sx_again(const sx_call *call) {
-    for (int32_t i = 0; i < call->count; i++) {
-        call->t[call->tensors[i]] = *(void **)(call->objects[i] + call->at);
-    }
+    char *const *objects = *(char *const **)(*call->list + call->items);
+    for (int32_t i = 0; i < call->count; i++) call->t[call->tensors[i]] = *(void **)(objects[i] + call->at);
     return sx_main(call->run, call->t, call->n, call->first, call->end, 0, 0);
 }

@@ -41,7 +41,8 @@ class Again(ctypes.Structure):
         ("first", ctypes.c_int32),
         ("end", ctypes.c_int32),
         ("count", ctypes.c_int32),
+        ("items", ctypes.c_int32),
         ("at", ctypes.c_int32),
         ("tensors", ctypes.c_void_p),
-        ("objects", ctypes.c_void_p),
+        ("list", ctypes.c_void_p),
     )

@@ -7,7 +7,6 @@ explains. Models whose steps are all native have a short way; others do not.
 from __future__ import annotations
 
 import ctypes
-import struct
 from array import array as table
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from numpy import empty, ndarray
 
 from sardonyx.backends.values import Value
 from sardonyx.runtime.abi import PAUSED, Again, Run
-from sardonyx.runtime.addresses import PLACE, address_of
+from sardonyx.runtime.addresses import PLACES, address_of
 from sardonyx.runtime.layouts import Layout
 from sardonyx.runtime.native import Array, NativeModel
 from sardonyx.runtime.ports import Port
@@ -43,7 +42,9 @@ class Repeats:
         self._inputs = tuple((port.name, port.dtype) for port in ports)
         self._texts = native.texts
         self._squeezed = native.plan.squeezed
-        self._known: dict[Shapes, _Calls] = {}
+        self._known: dict[
+            Shapes | tuple[int, ...], _Calls
+        ] = {}  # a lone input's shape is by itself
 
     @staticmethod
     def possible(native: NativeModel, ports: Sequence[Port]) -> bool:
@@ -55,9 +56,10 @@ class Repeats:
     def learn(self, arrays: Sequence[Any]) -> None:
         """Remember the shapes of a run that went well."""
         shapes = tuple(np.shape(array) for array in arrays)
-        if shapes not in self._known and len(self._known) < MAX_SHAPES:
+        key = shapes[0] if len(shapes) == 1 else shapes
+        if key not in self._known and len(self._known) < MAX_SHAPES:
             layout = self._native.layout_for(shapes)
-            self._known[shapes] = _Calls(self._native, layout, shapes)
+            self._known[key] = _Calls(self._native, layout, shapes)
 
     def run(self, feeds: Mapping[str, Any]) -> list[Value] | None:
         """The outputs, or None where the long way must be taken."""
@@ -72,7 +74,7 @@ class Repeats:
                 return None
             arrays.append(array)
         if len(arrays) == 1:
-            calls = self._known.get((arrays[0].shape,))
+            calls = self._known.get(arrays[0].shape)
         else:
             calls = self._known.get(tuple([array.shape for array in arrays]))
         if calls is None:
@@ -95,7 +97,8 @@ class Repeats:
             elif array.dtype != dtype or not array.flags.carray:
                 return None
             arrays.append(array)
-        calls = self._known.get(tuple([array.shape for array in arrays]))
+        shapes = tuple([array.shape for array in arrays])
+        calls = self._known.get(shapes[0] if len(shapes) == 1 else shapes)
         if calls is None:
             return None
         return self._native.for_caller(calls.run(arrays), met)
@@ -125,7 +128,9 @@ class _Calls:
             frame = _Frame(self._native, self._layout, self._shapes)
         for shape, dtype in self._made:
             arrays.append(empty(shape, dtype))
-        frame.give(arrays)
+        frame.arrays[0] = id(arrays)
+        if PLACES is None:
+            frame.look_up(arrays)
         failed = frame.again(frame.call)
         if failed and frame.fails(failed):
             raise self._native.failure(frame.run)
@@ -142,32 +147,29 @@ class _Frame:
         self._pointers, self._sizes, self._arena = native.arguments(self.run, layout, shapes)
         numbers = [*native.plan.inputs, *(number for number, _, _ in layout.outputs)]
         self._tensors = (ctypes.c_int32 * len(numbers))(*numbers)
-        self._objects = table(_WORD, [0] * len(numbers))
+        self.arrays = table(_WORD, [0])  # the address of the list of the caller's arrays
         self._cells = table(_WORD, [0] * len(numbers))  # addresses, where objects have none
+        self._items = table(_WORD, _addresses_in(self._cells))
+        self._stand_in = table(_WORD, [self._items.buffer_info()[0]])  # for the list
         self._call = Again(
             run=ctypes.addressof(self.run),
             pointers=ctypes.addressof(self._pointers),
             sizes=ctypes.addressof(self._sizes),
             end=len(native.plan.steps),
             count=len(numbers),
-            at=PLACE or 0,
+            items=0 if PLACES is None else PLACES.items,
+            at=0 if PLACES is None else PLACES.elements,
             tensors=ctypes.addressof(self._tensors),
-            objects=self._objects.buffer_info()[0],
+            list=self.arrays.buffer_info()[0],
         )
         self.again = native.again
         self.call = ctypes.byref(self._call)
-        self._write = struct.Struct(f"{len(numbers)}{_WORD}").pack_into
 
-    def give(self, arrays: Sequence[Array]) -> None:
-        """Whatever this call reads and writes of the caller's."""
-        if PLACE is not None:
-            self._write(self._objects, 0, *map(id, arrays))
-            return
-        objects = self._objects
-        first, size = self._cells.buffer_info()[0], self._cells.itemsize
+    def look_up(self, arrays: Sequence[Array]) -> None:
+        """Put addresses where they are found, as Python's own objects do not tell."""
+        self.arrays[0] = self._stand_in.buffer_info()[0]
         for at, array in enumerate(arrays):
             self._cells[at] = address_of(array)
-            objects[at] = first + at * size
 
     def fails(self, said: int) -> bool:
         """Whether a call that said so fails, or only paused and goes on to its end."""
@@ -176,3 +178,9 @@ class _Frame:
             said = self.again(self.call)
             self._call.first = 0
         return said != 0
+
+
+def _addresses_in(words: table[int]) -> list[int]:
+    """Where each of its words is."""
+    first, count = words.buffer_info()
+    return [first + at * words.itemsize for at in range(count)]

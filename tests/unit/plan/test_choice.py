@@ -141,6 +141,9 @@ def test_plan_and_backend_mean_the_same_by_a_name(isa: Isa) -> None:
         (NEON, "gemm", 160, ""),
         (AVX2, "gemm", 8, ""),
         (AVX512, "gemv", 64, ""),
+        (AVX512, "gemv", 10, " 12x16"),
+        (AVX512, "gemv", 20, " 14x32"),
+        (AVX512, "gemv", 80, ""),
     ],
 )
 def test_a_tile_suits_its_columns(isa: Isa, kernel: str, columns: int, cut: str) -> None:

@@ -22,6 +22,11 @@ def test_where_arrays_lie_otherwise_numpy_is_asked(monkeypatch: pytest.MonkeyPat
     assert not addresses._lies_as_thought()
     monkeypatch.setattr(addresses, "_HEAD", 1 << 20)
     assert not addresses._lies_as_thought()
+    assert not addresses._items_lie_as_thought()
+
+
+def test_items_of_lists_are_where_native_code_looks() -> None:
+    assert addresses.PLACES is None or addresses._items_lie_as_thought()
 
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
@@ -29,8 +34,8 @@ g (float[n] x, float[n] y) => (float[n] sum, float[n] product) { sum = Add (x, y
 
 
 def test_calls_are_right_whether_it_is_known_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (addresses.PLACE, None):
-        monkeypatch.setattr(repeats, "PLACE", place)
+    for places in (addresses.PLACES, None):
+        monkeypatch.setattr(repeats, "PLACES", places)
         session = sx.Session(TEXT)
         for number in range(5):
             x, y = np.full(3, number, np.float32), np.arange(3, dtype=np.float32)

@@ -31,7 +31,7 @@ from sardonyx.runtime.timings import TimingStore
 
 # A convolution near the border between wide and narrow, and a product that is deep enough to be cut.
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[{batch}, 16, 9, 9] x) => (float[{batch}, 21] y) {{
+g (float[{batch}, 16, 9, 9] x) => (float[{batch}, 61] y) {{
     c = Conv <pads = [1, 1, 1, 1]> (x, w)
     r = Relu (c)
     f = Flatten (r)
@@ -46,7 +46,7 @@ Found = dict[str, dict[str, float]]
 def model(batch: str = "2", filters: int = 12) -> onnx.ModelProto:
     made = onnx.parser.parse_model(TEXT.format(batch=batch))
     random = np.random.default_rng(0)
-    shapes = {"w": (filters, 16, 3, 3), "v": (filters * 81, 21), "b": (21,)}
+    shapes = {"w": (filters, 16, 3, 3), "v": (filters * 81, 61), "b": (61,)}
     for name, shape in shapes.items():
         array = random.standard_normal(shape).astype(np.float32)
         made.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
@@ -357,7 +357,7 @@ def test_a_plan_and_the_doctor_say_what_was_measured(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compiled, "measure", prefer(1))
     sx.Session(model(), tune=True)
     text = api.plan_text(model())
-    line = r"product · gemm   2 × 972 × 21, panels of \d+   measured: 100 ms, gemv 1e\+03 ms"
+    line = r"product · gemm   2 × 972 × 61, panels of \d+   measured: 100 ms, gemv 1e\+03 ms"
     assert re.search(line, text)
     found = diagnose().tuning
     assert found.problems == 2

@@ -230,9 +230,8 @@ static int64_t count(sx_run *run, const step *now, int64_t *n) {{
 AGAIN = """
 __attribute__((visibility("default")))
 int32_t sx_again(const sx_call *call) {
-    for (int32_t i = 0; i < call->count; i++) {
-        call->t[call->tensors[i]] = *(void **)(call->objects[i] + call->at);
-    }
+    char *const *objects = *(char *const **)(*call->list + call->items);
+    for (int32_t i = 0; i < call->count; i++) call->t[call->tensors[i]] = *(void **)(objects[i] + call->at);
     return sx_main(call->run, call->t, call->n, call->first, call->end, 0, 0);
 }
 """

@@ -46,8 +46,8 @@ _TILES: dict[str, tuple[tuple[int, int, _Costs], ...]] = {
     "avx512": (
         (8, 3, (("gemm", 0.94), ("direct", 0.96), ("winograd", 1.04))),
         (6, 4, (("gemm", 0.95), ("direct", 0.95))),
-        (12, 1, (("gemm", 1.5), ("direct", 1.5), ("winograd", 1.4))),
-        (14, 2, ()),
+        (12, 1, (("gemm", 1.5), ("direct", 1.5), ("winograd", 1.4), ("gemv", 2.5))),
+        (14, 2, (("gemv", 1.5),)),
     ),
     "portable": ((3, 3, ()),),
 }

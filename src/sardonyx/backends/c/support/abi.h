@@ -48,16 +48,17 @@ struct sx_run {
 };
 
 /* The arguments of sx_main where a call is made again and again, and each argument costs the caller time. Tensors that differ from
- * call to call come as objects of the host that hold their address: reading it here takes a tenth of what it takes there. */
+ * call to call come as a list of the host, of objects that hold their addresses: reading them here takes a tenth of what it takes
+ * there. */
 typedef struct {
     sx_run *run;
     void **t;
     int64_t *n;
     int32_t first, end;
     int32_t count;           /* of those tensors */
-    int32_t at;              /* where in an object the address lies, in bytes */
+    int32_t items, at;       /* where in the list the pointer to its items lies, and in an item the address; in bytes */
     const int32_t *tensors;  /* their numbers */
-    char *const *objects;
+    char *const *list;       /* where it is written which list it is */
 } sx_call;
 
 /* Words that one thread writes while another reads. */
