@@ -44,17 +44,16 @@ def _as_it_lies(array: Array) -> int:
 def _lies_as_thought() -> bool:
     whole = np.arange(12, dtype=np.float32).reshape(3, 4)
     samples = (whole, whole[1:, 2:], whole.T, np.empty((0, 3)), np.ones((), np.int8))
-    return _WORD + _HEAD <= np.ndarray.__basicsize__ and all(
+    return np.ndarray.__basicsize__ >= _WORD + _HEAD and all(
         _as_it_lies(array) == _as_numpy_says(array) for array in samples
     )
 
 
 def _items_lie_as_thought() -> bool:
-    if 2 * _WORD + _HEAD > list.__basicsize__:
+    if list.__basicsize__ < 2 * _WORD + _HEAD:
         return False
     grown: list[object] = [object()]
-    for _ in range(40):
-        grown.append(object())
+    grown.extend(object() for _ in range(40))
     for items in (grown, grown[3:], [object(), *grown]):
         first = _pointer_at(id(items) + _HEAD + _WORD).value
         if not first or (ctypes.c_void_p * len(items)).from_address(first)[:] != [*map(id, items)]:
