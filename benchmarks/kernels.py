@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -47,8 +46,8 @@ from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of
-from sardonyx.plan.memory import ALIGNMENT
 from sardonyx.runtime.amx_trial import has_tiles
+from sardonyx.runtime.lines import on_a_line
 from sardonyx.runtime.threads import process_pool
 
 Array = NDArray[np.float32]
@@ -77,18 +76,14 @@ class Case:
 
 def placed(case: Case) -> Case:
     """With arrays where plans have them: at the beginning of a line of the cache."""
-    scratch = None if case.scratch is None else aligned(case.scratch)
+    scratch = None if case.scratch is None else on_a_line(case.scratch)
     return replace(
-        case, output=aligned(case.output), a=aligned(case.a), b=aligned(case.b), scratch=scratch
+        case,
+        output=on_a_line(case.output),
+        a=on_a_line(case.a),
+        b=on_a_line(case.b),
+        scratch=scratch,
     )
-
-
-def aligned(array: NDArray[Any]) -> NDArray[Any]:
-    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
-    copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 def tile_for(kernel: str, columns: int) -> Tile:

@@ -29,6 +29,7 @@ from sardonyx.sizes import Size, max_of, min_of
 
 __all__ = [
     "DTYPES",
+    "USUAL_SUMS",
     "Bytes",
     "Contraction",
     "Convolution",
@@ -50,6 +51,8 @@ __all__ = [
 ]
 
 Position: TypeAlias = tuple[Size, ...]
+
+USUAL_SUMS = 96  # 24 of the 32 registers of NEON, 12 of the 16 of AVX2
 
 DTYPES: dict[ir.DataType, Dtype] = {
     ir.DataType.FLOAT16: "f16",
@@ -106,6 +109,7 @@ class Site:
         output: the number of the output whose element is asked for, where an Element is.
         channels_last: the first output lies in memory as (batch, spatial…, channels): loops over it are
             best nested so.
+        sums: how many numbers registers hold beside what is multiplied.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class Site:
         table: Callable[[npt.NDArray[Any]], str] | None = None,
         kept: Callable[[Dtype, Size], str] | None = None,
         input_order: Callable[[int], tuple[int, ...]] | None = None,
+        sums: int = USUAL_SUMS,
     ) -> None:
         self.call = call
         self.outputs = outputs
@@ -135,6 +140,7 @@ class Site:
         self._table = table
         self._kept = kept
         self._input_order = input_order
+        self.sums = sums
 
     # Shapes and types
 

@@ -18,7 +18,16 @@ from sardonyx.model.source import describe
 from sardonyx.ops import find_operator
 from sardonyx.ops.call import Call
 from sardonyx.ops.facts import Facts, Shape, as_array, fact_symbols
-from sardonyx.ops.lowering import DTYPES, Counted, Element, Lowering, NotNative, Relabel, loop_dtype
+from sardonyx.ops.lowering import (
+    DTYPES,
+    USUAL_SUMS,
+    Counted,
+    Element,
+    Lowering,
+    NotNative,
+    Relabel,
+    loop_dtype,
+)
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.flow import Bind, Control, Flow, Go, Item, Region, Turn
 from sardonyx.sizes import Size, symbols
@@ -93,6 +102,7 @@ class Graph:
         self.flow = flow or Flow()
         self.outputs = frozenset(model.graph.outputs)
         self.narrow: frozenset[ir.Value] = frozenset()  # stored as float16 (see `narrow`)
+        self.sums = USUAL_SUMS  # numbers that registers hold
 
     @cached_property
     def producer(self) -> dict[ir.Value, Work]:
@@ -174,10 +184,10 @@ class Graph:
         """The type of its bytes."""
         return "f16" if value in self.narrow else self.dtype(value)
 
-    def storing(self, narrow: frozenset[ir.Value]) -> Graph:
-        """The same graph, with other values stored as float16."""
+    def suited(self, narrow: frozenset[ir.Value], sums: int) -> Graph:
+        """The same graph for a machine: with some values stored as float16, and so many sums in registers."""
         graph = copy(self)
-        graph.narrow = narrow
+        graph.narrow, graph.sums = narrow, sums
         return graph
 
 

@@ -117,7 +117,7 @@ def _plan_rounds(
         grouping = group_nodes(graph, forced, attentions)
         orders = {} if target is None else choose_orders(graph, grouping)
         if target is not None:
-            graph = graph.storing(find_narrow(graph, grouping, target))
+            graph = graph.suited(find_narrow(graph, grouping, target), target.sums)
         written = _write(graph, grouping, orders, refused, required, target)
         if (len(refused), len(required)) == before:
             plan, arrays = assemble(graph, written, orders, _nodes(model, graph))

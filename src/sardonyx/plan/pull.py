@@ -109,7 +109,14 @@ class Pull:
             return None if value is None else self.graph.constants.get(value)
 
         return Site(
-            work.call, work.outputs, self.b, read, constant=constant, table=self._table, **more
+            work.call,
+            work.outputs,
+            self.b,
+            read,
+            constant=constant,
+            table=self._table,
+            sums=self.graph.sums,
+            **more,
         )
 
     def _expression(self, value: ir.Value, position: Position) -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sardonyx.loops.nodes import Dtype
+from sardonyx.ops.lowering import USUAL_SUMS
 
 __all__ = ["Alternative", "Target", "Timings"]
 
@@ -51,6 +52,7 @@ class Target:
         splits_bytes: whether sums of products of bytes may saturate, so that it may pay to take the larger ones in turns.
         widens_halves: whether weights of float16 had better be widened beforehand, where they are read once for every few rows.
         grouped: channels of a group for which the kernel of groups should be the fastest.
+        sums: numbers that registers hold as sums, beside what is multiplied.
         column_dots: whether depthwise convolutions of bytes go by dot products down the columns of their kernels.
     """
 
@@ -71,6 +73,7 @@ class Target:
     column_dots: bool = False
     widens_halves: bool = False
     grouped: tuple[int, ...] = ()
+    sums: int = USUAL_SUMS
 
     def panel(self, dtype: Dtype, *, few: bool) -> int | None:
         """The panel's columns; None where the backend has no kernel for this type."""

@@ -5,7 +5,7 @@ native = compile_native(model, shapes, Choosing(threads=2))
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -37,6 +37,7 @@ from sardonyx.runtime.chosen import Choosing
 from sardonyx.runtime.compiling import Unit, build_library
 from sardonyx.runtime.folding import fold_node
 from sardonyx.runtime.layouts import Placer
+from sardonyx.runtime.lines import on_a_line
 from sardonyx.runtime.machine import usable_cores
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.size_rules import size_rule
@@ -163,12 +164,20 @@ def compile_native(
         for step in plan.steps
         if isinstance(step, SizeStep)
     }
-    if instruments is not None or sum(array.nbytes for array in constants) <= _SMALL:
-        constants = [array if array.flags.owndata else array.copy() for array in constants]
     if instruments is None:
+        _place(constants, plan.constants)
         return NativeModel(plan, library, constants, process_pool(), threads, programs, rules)
+    constants = [array if array.flags.owndata else array.copy() for array in constants]
     pool, place = instruments.pool, instruments.place
     return NativeModel(plan, library, constants, pool, threads, programs, rules, place)
+
+
+def _place(constants: list[Array], planned: Sequence[Constant]) -> None:
+    """What was packed begins at a line of the cache; and all of a small model, of which no copy counts."""
+    small = sum(array.nbytes for array in constants) <= _SMALL
+    for number, constant in enumerate(planned):
+        if small or constant.packing is not None:
+            constants[number] = on_a_line(constants[number])
 
 
 def lay_out_constant(array: Array, constant: Constant) -> Array:

@@ -19,6 +19,7 @@ from sardonyx.options import read_environment
 from sardonyx.runtime.artifact import Opened, artifact_key, open_kept
 from sardonyx.runtime.cache import Cache, default_cache
 from sardonyx.runtime.chosen import PRECISIONS, Choosing, Precision
+from sardonyx.runtime.lines import owns
 from sardonyx.runtime.machine import usable_cores, usable_memory
 from sardonyx.runtime.native import NativeModel
 from sardonyx.runtime.ports import Port, check_feeds
@@ -138,7 +139,7 @@ class Session:
         mapped = "_loaded" in self.__dict__ and any(file.path for file in self._loaded.files)
         if self._native is None:
             return None
-        copied = all(array.flags.owndata for array in self._native.constants)
+        copied = all(map(owns, self._native.constants))
         if mapped and not self._is_kept and not copied:
             return None
         possible = Repeats.possible(self._native, self.inputs)

@@ -32,6 +32,7 @@ from sardonyx.plan.make import Planned
 from sardonyx.plan.plan import Plan, Step
 from sardonyx.plan.target import Target, Timings
 from sardonyx.runtime.abi import Run
+from sardonyx.runtime.lines import on_a_line
 from sardonyx.runtime.machine import usable_memory
 from sardonyx.runtime.threads import Pool
 from sardonyx.sizes import evaluate, product, substitute
@@ -207,13 +208,14 @@ def _operands(candidate: Candidate, expected: Mapping[str, int]) -> _Operands | 
             packing = plan.constants[tensor.place.number].packing
             array: Array = candidate.planned.constants[tensor.place.number]
             made = pack_constant(array, packing) if packing else np.asarray(array, order="C")
+            made = on_a_line(made)
         else:
             if tensor.dtype is None or tensor.shape is None:
                 return None
             elements = evaluate(tensor.elements, expected)
             if elements * NUMPY_TYPES[tensor.dtype].itemsize > room:
                 return None
-            made = _example(elements, NUMPY_TYPES[tensor.dtype])
+            made = on_a_line(_example(elements, NUMPY_TYPES[tensor.dtype]))
             inputs.append(made)
         room -= made.nbytes
         arrays.append(made)

@@ -28,6 +28,7 @@ from sardonyx.backends.c.kernels.isa import Isa, Tile, tile_of
 from sardonyx.backends.c.kernels.nest import DEPTH
 from sardonyx.backends.c.kernels.windows import NARROW
 from sardonyx.loops.nodes import Dtype
+from sardonyx.ops.lowering import USUAL_SUMS
 from sardonyx.plan.amx import BYTE_TILES
 from sardonyx.plan.target import Alternative, Target
 
@@ -83,6 +84,7 @@ def cut_of(variant: str, isa: Isa, dtype: str) -> Cut:
 
 def target_of(isa: Isa) -> Target:
     """What planning may count on."""
+    usual = tile_of(isa)
     return Target(
         isa.name,
         tuple((dtype, tile_of(isa, dtype).columns) for dtype in _TYPES),
@@ -97,6 +99,7 @@ def target_of(isa: Isa) -> Target:
         widens_halves=isa.by_lane,
         half_arithmetic=isa.half_arithmetic,
         grouped=_GROUPED.get(isa.name, ()),
+        sums=max(USUAL_SUMS, usual.rows * usual.columns),
     )
 
 

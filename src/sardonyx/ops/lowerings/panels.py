@@ -2,14 +2,17 @@
 
     table[d][panel][k][lane] = weights[d, column, k]
 
-A product's sums then fill vector registers and need no adding up at the end. Columns that belong together begin
-a panel of their own; what their last panel has left over is zeros.
+A product's sums then fill vector registers and need no adding up at the end. The columns of a gate begin a panel of
+their own; what their last panel has left over is zeros. Gates that are read together lie side by side, as one stream:
+
+    table[d][panel][k][gate][lane]                  of the gates of a pass, and then those of the next
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -21,27 +24,38 @@ from sardonyx.sizes import Size
 __all__ = ["WIDTH", "Panels", "holds", "panels_of", "sum_panels"]
 
 WIDTH = 16
-REGISTERS = 96  # sums that are held at a time: 24 of the 32 registers of NEON
 
 
 @dataclass(frozen=True)
 class Panels:
-    """A table of weights."""
+    """A table of weights.
+
+    Attributes:
+        panels: of a gate.
+        passes: how many gates are read together, pass after pass.
+    """
 
     table: str
     panels: int
     depth: int
+    passes: tuple[int, ...]
 
-    def at(self, d: Size, panel: Size, k: Size) -> Size:
+    def at(self, d: Size, gate: int, panel: Size, k: Size) -> Size:
         """Where the weights of a panel begin."""
-        return ((d * self.panels + panel) * self.depth + k) * WIDTH
+        ends = [*accumulate(self.passes)]
+        count, end = next(pair for pair in zip(self.passes, ends, strict=True) if gate < pair[1])
+        first = (d * ends[-1] + end - count) * self.panels * self.depth
+        return (first + (panel * self.depth + k) * count + gate - (end - count)) * WIDTH
 
 
-def panels_of(site: Site, index: int, dtype: Dtype, columns: Size) -> Panels | None:
+def panels_of(
+    site: Site, index: int, dtype: Dtype, columns: Size, passes: Sequence[int] = (1,)
+) -> Panels | None:
     """The weights of an input [d, column, k]; None where they are no constants, or too few to fill a panel.
 
     Args:
-        columns: how many of them belong together: no panel reaches over their border.
+        columns: of a gate.
+        passes: how many gates are read together, pass after pass.
     """
     weights = site.constant(index)
     if weights is None or site.dtype(index) != dtype or not isinstance(columns, int):
@@ -49,34 +63,36 @@ def panels_of(site: Site, index: int, dtype: Dtype, columns: Size) -> Panels | N
     if columns < WIDTH or not weights.size:
         return None
     directions, count, depth = weights.shape
-    groups, rest = divmod(count, columns)
-    if rest:
+    gates = sum(passes)
+    if count != gates * columns:
         return None  # the shapes contradict each other; a run says so
-    split = weights.reshape(directions, groups, columns, depth)
+    split = weights.reshape(directions, gates, columns, depth)
     if missing := -columns % WIDTH:
         split = np.pad(split, ((0, 0), (0, 0), (0, missing), (0, 0)))
-    panels = groups * ((columns + missing) // WIDTH)
-    split = split.reshape(directions, panels, WIDTH, depth)
-    table = np.ascontiguousarray(split.swapaxes(2, 3)).reshape(-1)
-    return Panels(site.table(table), panels, depth)
+    panels = (columns + missing) // WIDTH
+    split = split.reshape(directions, gates, panels, WIDTH, depth)
+    parts = np.split(split, [*accumulate(passes)][:-1], axis=1)
+    laid = [part.transpose(0, 2, 4, 1, 3).reshape(directions, -1) for part in parts]
+    table = np.concatenate(laid, axis=1).reshape(-1)
+    return Panels(site.table(table), panels, depth, tuple(passes))
 
 
-def holds(rows: int, panels: int) -> bool:
+def holds(site: Site, rows: int, panels: int) -> bool:
     """Whether registers hold the sums of so many rows and panels, half a panel's at the least."""
-    return rows * panels * (WIDTH // 2) <= REGISTERS
+    return rows * panels * (WIDTH // 2) <= site.sums
 
 
 def sum_panels(
-    b: Builder,
+    site: Site,
     dtype: Dtype,
     panels: Panels,
     rows: Sequence[Callable[[Size], Expr]],
     places: Callable[[Size], Sequence[Size]],
 ) -> str:
     """An array of sums over k of rows[r](k) times the weights at places(k)[p]: [r][p][lane]."""
-    count = len(rows) * len(places(0))
+    b, count = site.b, len(rows) * len(places(0))
     found = b.array(dtype, count * WIDTH)
-    lanes = WIDTH if count * WIDTH <= REGISTERS else WIDTH // 2
+    lanes = WIDTH if count * WIDTH <= site.sums else WIDTH // 2
     for first in range(0, WIDTH, lanes):
         sums = _sums(b, dtype, panels, rows, places, first, lanes)
         # Who reads them at variable places reads a copy: the sums themselves are registers.

@@ -88,9 +88,9 @@ def _finish(layer: Layer, output: int, state: str, offset: Size) -> None:
 
 
 def _recurrent(
-    site: Site, gates: int, default: Sequence[str], make: Callable[[Layer], Step]
+    site: Site, passes: Sequence[int], default: Sequence[str], make: Callable[[Layer], Step]
 ) -> Layer:
-    layer = Layer(site, gates)
+    layer = Layer(site, passes)
     layer.check_lengths()
     multiply_input(layer)
     _start(layer, layer.h, INITIAL_H)
@@ -119,7 +119,7 @@ def _rnn(site: Site) -> None:
             lambda u: u.put(f(u.given(0) + u.recurrent(0, 0))),
         )
 
-    _recurrent(site, 1, ("Tanh",), lambda layer: advance)
+    _recurrent(site, (1,), ("Tanh",), lambda layer: advance)
 
 
 def _lstm(site: Site) -> None:
@@ -156,15 +156,18 @@ def _lstm(site: Site) -> None:
         return advance
 
     states: list[str] = []
-    layer = _recurrent(site, 4, ("Sigmoid", "Tanh", "Tanh"), make)
+    layer = _recurrent(site, (4,), ("Sigmoid", "Tanh", "Tanh"), make)
     _finish(layer, 2, states[0], 0)
 
 
 def _gru(site: Site) -> None:
     """Gates z, r, h."""
     linear = bool(site.call.int_attr("linear_before_reset"))
-    make = _gru_of_one_pass if linear else _gru_of_two_passes
-    _recurrent(site, 3, ("Sigmoid", "Tanh"), make)
+    default = ("Sigmoid", "Tanh")
+    if linear:
+        _recurrent(site, (3,), default, _gru_of_one_pass)
+    else:
+        _recurrent(site, (2, 1), default, _gru_of_two_passes)
 
 
 def _mixed(unit: Unit, update: Expr, candidate: Expr) -> Expr:

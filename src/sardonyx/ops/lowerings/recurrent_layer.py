@@ -22,11 +22,15 @@ LIMIT = "sequence_lens has {value}, outside 0 to {limit}"
 
 
 class Layer:
-    """One node: its sizes, and its memory."""
+    """One node: its sizes, and its memory.
 
-    def __init__(self, site: Site, gates: int) -> None:
+    Args:
+        passes: how many gates read the state together, pass after pass.
+    """
+
+    def __init__(self, site: Site, passes: Sequence[int]) -> None:
         call = site.call
-        self.site, self.b, self.gates = site, site.b, gates
+        self.site, self.b, self.gates = site, site.b, sum(passes)
         self.batch_first = bool(call.int_attr("layout"))
         first, second, self.features = site.shape(X)
         self.steps, self.batch = (second, first) if self.batch_first else (first, second)
@@ -37,7 +41,7 @@ class Layer:
         self.dtype: Dtype = sum_dtype(site.dtype(X))
         self._check_shapes()
         self.w = panels_of(site, W, self.dtype, self.gates * self.hidden)
-        self.r = panels_of(site, R, self.dtype, self.hidden)
+        self.r = panels_of(site, R, self.dtype, self.hidden, passes)
         self.given = site.scratch(self.dtype, self._given_size())
         self.h = site.scratch(self.dtype, 2 * self.state_size())
 

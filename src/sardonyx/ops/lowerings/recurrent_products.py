@@ -24,8 +24,11 @@ __all__ = ["ROWS", "Cell", "Source", "each_unit", "multiply_input"]
 UNITS = WIDTH  # hidden units whose activations are computed side by side
 ROWS = 4  # rows of a batch that share each load of the weights
 INPUT_ROWS = 6  # rows of the input's product that do: as many sums as registers hold
-COLUMNS = 4  # gates of the input's product that share each load of the input
+COLUMNS = (
+    4  # gates of the input's product that share each load of the input, where there are no panels
+)
 STRIP = 64  # columns of the input's product in one piece of work
+TILES = 8  # of rows in one piece of work: they find a panel of weights in the first-level cache
 
 # Multiplies weights with a state and does something to every unit's sums.
 Cell: TypeAlias = Callable[[Unit], None]
@@ -53,24 +56,46 @@ def multiply_input(layer: Layer) -> None:
     b, columns = layer.b, layer.gates * layer.hidden
     rows = layer.steps * layer.batch
     tile = min(INPUT_ROWS, max(rows, 1)) if isinstance(rows, int) else INPUT_ROWS
-    extents = (layer.directions, ceil_div(rows, tile), ceil_div(columns, STRIP))
-    with b.parallel(extents, tile * STRIP * layer.features) as (d, block, strip):
-        places = []
-        for number in range(tile):
-            row = _clamped(b, block * tile + number, rows, exact=_divides(tile, rows))
-            step, at = unflatten(row, (layer.steps, layer.batch), b.ranges)
-            places.append((b.named(step, layer.steps), b.named(at, layer.batch)))
+    tiles, each = ceil_div(rows, tile), _together(layer, tile)
+    extents = (layer.directions, ceil_div(tiles, TILES), ceil_div(columns, STRIP))
+    with b.parallel(extents, TILES * tile * STRIP * layer.features) as (d, block, strip):
         start = strip * STRIP
         left = STRIP if _divides(STRIP, columns) else min_of(columns - start, STRIP)
-        if layer.w is not None:
-            with b.loop(ceil_div(left, WIDTH)) as number_:
-                _panel_of_input(layer, layer.w, d, places, strip * (STRIP // WIDTH) + number_)
-            return
-        with b.loop(ceil_div(left, COLUMNS)) as quad:
-            first = start + quad * COLUMNS
-            exact = _divides(COLUMNS, columns)
-            gates = [_clamped(b, first + n, columns, exact=exact) for n in range(COLUMNS)]
-            _tile_of_input(layer, d, places, gates)
+        with (
+            b.loop(ceil_div(left, each)) as part,
+            b.loop(min_of(tiles - block * TILES, TILES)) as one,
+        ):
+            places = _rows_of_tile(layer, (block * TILES + one) * tile, tile)
+            if layer.w is None:
+                first, exact = start + part * each, _divides(each, columns)
+                gates = [_clamped(b, first + n, columns, exact=exact) for n in range(each)]
+                _tile_of_input(layer, d, places, gates)
+            else:
+                count, exact = layer.w.panels, _divides(each, columns)
+                first = strip * (STRIP // WIDTH) + part * (each // WIDTH)
+                panels = [_clamped(b, first + n, count, exact=exact) for n in range(each // WIDTH)]
+                _panels_of_input(layer, layer.w, d, places, panels)
+
+
+def _together(layer: Layer, tile: int) -> int:
+    """Columns that share each load of the input."""
+    if layer.w is None:
+        return COLUMNS
+    found = WIDTH
+    while found < STRIP and tile * 2 * found <= layer.site.sums and found < layer.w.panels * WIDTH:
+        found *= 2
+    return found
+
+
+def _rows_of_tile(layer: Layer, first: Size, tile: int) -> list[tuple[Size, Size]]:
+    """Step and place in the batch of each row of a tile."""
+    b, rows = layer.b, layer.steps * layer.batch
+    places = []
+    for number in range(tile):
+        row = _clamped(b, first + number, rows, exact=_divides(tile, rows))
+        step, at = unflatten(row, (layer.steps, layer.batch), b.ranges)
+        places.append((b.named(step, layer.steps), b.named(at, layer.batch)))
+    return places
 
 
 def _tile_of_input(
@@ -90,19 +115,27 @@ def _tile_of_input(
             b.store(layer.given, layer.given_at(d, step, at, gate), value)
 
 
-def _panel_of_input(
-    layer: Layer, w: Panels, d: Size, places: Sequence[tuple[Size, Size]], panel: Size
+def _panels_of_input(
+    layer: Layer,
+    w: Panels,
+    d: Size,
+    places: Sequence[tuple[Size, Size]],
+    panels: Sequence[Size],
 ) -> None:
     b = layer.b
     rows = [partial(layer.x, step, row) for step, row in places]
-    sums = sum_panels(b, layer.dtype, w, rows, lambda k: [w.at(d, panel, k)])
-    columns, first = layer.gates * layer.hidden, panel * WIDTH
-    with b.loop(_lanes(b, first, columns, WIDTH), "vector") as lane:
-        gate = place_at(b, first + lane, columns)
-        for number, (step, at) in enumerate(places):
-            total = b.element(sums, number * WIDTH + lane)
-            value = total + layer.bias(d, gate) if layer.site.call.has(BIAS) else total
-            b.store(layer.given, layer.given_at(d, step, at, gate), value)
+    sums = sum_panels(
+        layer.site, layer.dtype, w, rows, lambda k: [w.at(d, 0, panel, k) for panel in panels]
+    )
+    columns = layer.gates * layer.hidden
+    for position, panel in enumerate(panels):
+        first = panel * WIDTH
+        with b.loop(_lanes(b, first, columns, WIDTH), "vector") as lane:
+            gate = place_at(b, first + lane, columns)
+            for number, (step, at) in enumerate(places):
+                total = b.element(sums, (number * len(panels) + position) * WIDTH + lane)
+                value = total + layer.bias(d, gate) if layer.site.call.has(BIAS) else total
+                b.store(layer.given, layer.given_at(d, step, at, gate), value)
 
 
 def each_unit(
@@ -121,7 +154,7 @@ def each_unit(
         d, start = group.first + number, strip * width
         lanes = _lanes(b, start, hidden, width)
         rows = [_clamped(b, block * tile + n, layer.batch, exact=whole) for n in range(tile)]
-        if layer.r is not None and holds(tile, len(gates)):
+        if layer.r is not None and holds(layer.site, tile, len(gates)):
             sums = _sums_of_panels(layer, layer.r, d, rows, gates, strip, source)
         else:
             sums = b.array(layer.dtype, tile * len(gates) * width)
@@ -152,13 +185,12 @@ def _sums_of_panels(
     strip: Size,
     source: Source,
 ) -> str:
-    each = r.panels // layer.gates  # panels of a gate
     return sum_panels(
-        layer.b,
+        layer.site,
         layer.dtype,
         r,
         [partial(source, d, row) for row in rows],
-        lambda k: [r.at(d, gate * each + strip, k) for gate in gates],
+        lambda k: [r.at(d, gate, strip, k) for gate in gates],
     )
 
 
