@@ -188,12 +188,11 @@ class _Assembly:
     # Kernels
 
     def step(self, group: Group, written: Written) -> None:
-        self._bind_sizes(written)
-        for argument in written.arguments:
-            if isinstance(argument, Reordered) and argument not in self.copies:
-                self._reorder(argument, group.root.region)
         for one in (written, *written.more):
             self._bind_sizes(one)
+            for argument in one.arguments:
+                if isinstance(argument, Reordered) and argument not in self.copies:
+                    self._reorder(argument, group.root.region)
             self._call(one)
             if one.counts is not None:
                 holder, names = one.counts

@@ -33,6 +33,7 @@ from sardonyx.plan.choice import (
 )
 from sardonyx.plan.contract import complete
 from sardonyx.plan.endings import Finish, find_finish
+from sardonyx.plan.fed import Filters, lay_filters
 from sardonyx.plan.graph import Graph
 from sardonyx.plan.group import Group
 from sardonyx.plan.grouped import columns_fit, with_groups
@@ -44,12 +45,20 @@ from sardonyx.plan.halves import (
     with_halves,
 )
 from sardonyx.plan.kernels import BATCH, COLUMN, COUNT, ROW, SUMS, Choice, ConvolutionKernel, Ending
-from sardonyx.plan.layout import channels_last
+from sardonyx.plan.layout import channels_last, fits_a_kernel
 from sardonyx.plan.origins import Packing
 from sardonyx.plan.plan import Order
 from sardonyx.plan.target import Target
 from sardonyx.plan.winograd import FLOATS, HALVES, winograd_is_possible, winograd_pays
-from sardonyx.plan.write import NeedsBytes, PackedConstant, Reordered, Writer, Written, as_table
+from sardonyx.plan.write import (
+    Kept,
+    NeedsBytes,
+    PackedConstant,
+    Reordered,
+    Writer,
+    Written,
+    as_table,
+)
 from sardonyx.sizes import Size, product, symbol
 
 __all__ = ["Phase", "channels_last_input", "pixel_loop", "write_convolution", "write_transposed"]
@@ -67,6 +76,7 @@ class Case:
         stored: the type that the kernel reads. A value is read once for every tap and for many filters, a
             weight once for every few pixels: half floats are widened once, beforehand, instead.
         from_narrow: whether the source lies there as float16 (see `narrow`), and is multiplied so.
+        fed: whether only a run knows the filters.
     """
 
     source: ir.Value
@@ -78,6 +88,8 @@ class Case:
     held: Dtype
     stored: Dtype
     from_narrow: bool
+    fed: bool
+    transposed: bool
 
     @property
     def summed(self) -> Dtype:
@@ -90,6 +102,13 @@ class Case:
     @property
     def depthwise(self) -> bool:
         return self.window.groups > 1 and self.window.groups == self.channels
+
+    def laid(self, taps: Sequence[tuple[int, ...]], panel: int) -> Filters:
+        """The filters of a fed convolution, or of a phase of one."""
+        groups = self.window.groups
+        inner, outer = self.channels // groups, self.outputs // groups
+        width = None if self.depthwise else panel
+        return Filters(groups, inner, outer, tuple(taps), self.stored, width, self.transposed)
 
 
 @dataclass(frozen=True)
@@ -112,10 +131,13 @@ def write_convolution(writer: Writer, group: Group, target: Target) -> Written |
         return None
     out = graph.shape(group.root.node.outputs[0])
     phases = [Phase(0, 1, size, 0, ()) for size in out[2:]]
-    choice = _choice(writer, case, case.window, phases, target, plain=True)
-    return _written(
-        writer, group, case, case.window, case.pads, _packing(case, choice, target), phases, choice
-    )
+    choice = _choice(writer, case, case.window, phases, target, plain=not case.fed)
+    if case.fed:
+        taps = [tuple(range(size)) for size in case.window.kernel]
+        filters = case.laid(taps, target.panel_of(choice.variant, case.summed))
+        return _fed(writer, group, case, case.window, case.pads, filters, phases, choice)
+    packing = _packing(case, choice, target)
+    return _written(writer, group, case, case.window, case.pads, packing, phases, choice)
 
 
 def _packing(case: Case, choice: Choice, target: Target) -> Packing:
@@ -209,15 +231,21 @@ def write_transposed(writer: Writer, group: Group, target: Target) -> Written | 
             case.window.kernel, strides, case.pads, spatial, strict=True
         )
     ]
-    kernels = []
-    for phases in combinations(*axes):
+    kernels: list[Written] = []
+    for number, phases in enumerate(combinations(*axes)):
         each = Writer(graph, writer.stored, writer.orders)
-        kernels.append(_write_phase(each, group, case, phases, target))
+        written = _write_phase(each, group, case, phases, target, number)
+        kernels += (replace(written, more=()), *written.more)
     return replace(kernels[0], more=tuple(kernels[1:]))
 
 
 def _write_phase(
-    writer: Writer, group: Group, case: Case, phases: tuple[Phase, ...], target: Target
+    writer: Writer,
+    group: Group,
+    case: Case,
+    phases: tuple[Phase, ...],
+    target: Target,
+    number: int,
 ) -> Written:
     ones = (1,) * len(phases)
     window = Window(tuple(len(phase.taps) for phase in phases), ones, ones, (), case.window.groups)
@@ -227,6 +255,9 @@ def _write_phase(
     panel = target.panel_of(choice.variant, case.summed)
     numbers = (case.window.groups, panel, len(phases), *taps)
     pads = tuple(-phase.offset for phase in phases)
+    if case.fed:
+        filters = case.laid([phase.taps for phase in phases], panel)
+        return _fed(writer, group, case, window, pads, filters, list(phases), choice, number)
     packing = Packing(name, numbers, case.widened)
     return _written(writer, group, case, window, pads, packing, list(phases), choice)
 
@@ -251,17 +282,18 @@ def _case(
     assert source is not None
     assert filters is not None
     held = graph.dtype(source)
-    weights = graph.constants.get(filters)
+    sizes = graph.shape(filters)
     pads = tuple(pad for pad in window.pads_begin if isinstance(pad, int))
-    if weights is None or graph.dtype(filters) != held:
+    if graph.dtype(filters) != held or not fits_a_kernel(graph, filters):
         return None
+    first, second = (size if isinstance(size, int) else 0 for size in sizes[:2])
     if target.panel(_summed(held), few=False) is None:
         return None
     shape = graph.shape(source)
     if not 3 <= len(shape) <= 5 or len(pads) != len(window.kernel):
         return None
-    channels = weights.shape[0] if transposed else weights.shape[1] * window.groups
-    outputs = weights.shape[1] * window.groups if transposed else weights.shape[0]
+    channels = first if transposed else second * window.groups
+    outputs = second * window.groups if transposed else first
     if shape[1] != channels:
         return None
     if not writer.is_stored(source):
@@ -286,6 +318,8 @@ def _case(
         held,
         stored,
         from_narrow,
+        filters not in graph.constants,
+        transposed,
     )
 
 
@@ -303,12 +337,47 @@ def _written(
     phases: list[Phase],
     choice: Choice,
 ) -> Written:
+    """The convolution by constant filters."""
+    finish = _finish(writer, group, case, phases, choice)
+    factors = None if finish is None else as_table(finish.factor)
+    filters = PackedConstant(case.filters, packing, factors)
+    return _around(writer, group, case, window, pads, filters, phases, choice, finish)
+
+
+def _fed(
+    writer: Writer,
+    group: Group,
+    case: Case,
+    window: Window,
+    pads: tuple[int, ...],
+    filters: Filters,
+    phases: list[Phase],
+    choice: Choice,
+    number: int = 0,
+) -> Written:
+    """The kernel that lays the filters out, and then the convolution."""
+    before = Writer(writer.graph, writer.stored, writer.orders)
+    laid, kept = lay_filters(before, group, filters, number)
+    return replace(
+        laid, more=(_around(writer, group, case, window, pads, kept, phases, choice, None),)
+    )
+
+
+def _around(
+    writer: Writer,
+    group: Group,
+    case: Case,
+    window: Window,
+    pads: tuple[int, ...],
+    filters: PackedConstant | Kept,
+    phases: list[Phase],
+    choice: Choice,
+    finish: Finish | None,
+) -> Written:
     shape = writer.graph.shape(case.source)
     buffer = channels_last_input(writer, case.source, case.stored)
     counts = tuple(phase.count for phase in phases)
-    finish = _finish(writer, group, case, phases, choice)
-    factors = None if finish is None else as_table(finish.factor)
-    packed = writer.extra(PackedConstant(case.filters, packing, factors), case.stored, "in")
+    packed = writer.extra(filters, case.stored, "in")
     ending = None if finish is None else _ending(writer, finish, case.outputs)
     kernel = ConvolutionKernel(
         writer.b.number_of(buffer),

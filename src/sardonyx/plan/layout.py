@@ -22,7 +22,7 @@ from sardonyx.plan.graph import Graph, Work
 from sardonyx.plan.group import Group, Grouping
 from sardonyx.plan.plan import Order
 
-__all__ = ["channels_last", "choose_orders"]
+__all__ = ["channels_last", "choose_orders", "fits_a_kernel"]
 
 
 def channels_last(rank: int) -> Order:
@@ -50,6 +50,14 @@ def choose_orders(graph: Graph, grouping: Grouping) -> dict[ir.Value, Order]:
     return orders
 
 
+def fits_a_kernel(graph: Graph, filters: ir.Value) -> bool:
+    """Whether a kernel of the backend may take these filters: they are constant, or at least their sizes are."""
+    shape = graph.facts(filters).shape
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return False
+    return filters in graph.constants or 0 not in shape
+
+
 def _turned(graph: Graph, value: ir.Value) -> dict[ir.Value, Order]:
     """A product's result lies as the one Transpose that reads it has its axes: heads side by side again."""
     readers = graph.readers.get(value, [])
@@ -65,7 +73,8 @@ def _wants_channels_last(
 ) -> bool:
     work = group.root
     if isinstance(work.lowering, (Convolution, TransposedConvolution)):
-        return work.node.inputs[1] in graph.constants
+        filters = work.node.inputs[1]
+        return filters is not None and fits_a_kernel(graph, filters)
     if isinstance(work.lowering, IntegerConvolution):
         return work.node.inputs[work.lowering.operands.b] in graph.constants
     if work.node.op_type == "Transpose" or any(one.outputs[0].shape is None for one in group.tail):
