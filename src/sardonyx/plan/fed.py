@@ -6,6 +6,7 @@ laid[taps][filter]                          where every channel is by itself
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from sardonyx.sizes import Size, min_of, product
 
 __all__ = ["Filters", "lay_filters"]
 
+RUN, LINES = 64, 16  # weights of a block, of each of so many filters
 WEIGHT = 8  # of an element, where work is divided among threads: it is read across its lines
 
 
@@ -82,21 +84,27 @@ def _write_panels(
 ) -> None:
     b, panel, each, counts = writer.b, filters.panel, filters.each, filters.counts
     assert panel is not None
-    outer = (filters.groups, _panels(filters), filters.channels)
-    shape = (filters.groups, _panels(filters), *counts, filters.channels, panel)
+    # A block of weights that lie side by side, of a few filters at a time: the cache has room for so many lines.
+    channels, lanes = filters.channels, math.gcd(panel, LINES)
+    block = min(channels, max(1, RUN // math.prod(counts)))
+    outer = (filters.groups, _panels(filters), -(-channels // block))
+    shape = (filters.groups, _panels(filters), *counts, channels, panel)
     with (
-        b.parallel(outer, product(counts) * panel * WEIGHT) as (g, number, channel),
-        b.loops(counts) as taps,
-        b.loop(panel, "vector") as lane,
+        b.parallel(outer, block * product(counts) * panel * WEIGHT) as (g, number, part),
+        b.loop(panel // lanes) as several,
+        b.loop(block if channels % block == 0 else min_of(block, channels - part * block)) as near,
     ):
-        one = number * panel + lane
-        if each % panel == 0:
-            value = filters.read(site, g, channel, one, taps)
-        else:
-            inside = b.index(b.size(min_of(one, each - 1)), each)
-            value = filters.read(site, g, channel, inside, taps)
-            value = where(b.size(one) < each, value, const(0, filters.dtype))
-        store(flatten((g, number, *taps, channel, lane), shape), value)
+        channel = b.named(part * block + near, channels)
+        with b.loops(counts) as taps, b.loop(lanes, "vector") as inner:
+            lane = several * lanes + inner
+            one = number * panel + lane
+            if each % panel == 0:
+                value = filters.read(site, g, channel, one, taps)
+            else:
+                inside = b.index(b.size(min_of(one, each - 1)), each)
+                value = filters.read(site, g, channel, inside, taps)
+                value = where(b.size(one) < each, value, const(0, filters.dtype))
+            store(flatten((g, number, *taps, channel, lane), shape), value)
 
 
 def _write_columns(
