@@ -28,6 +28,7 @@ from sardonyx.ops.lowering import (
     Relabel,
     loop_dtype,
 )
+from sardonyx.ops.lowerings.views import IDENTITY
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.flow import Bind, Control, Flow, Go, Item, Region, Turn
 from sardonyx.sizes import Size, symbols
@@ -432,7 +433,16 @@ def _lowering(
             return Opaque("the rank of a value is not known before it runs")
         if DTYPES[facts.dtype] in NARROW and not _takes_narrow(operator.lower):
             return Opaque(f"{node.op_type} of {facts.dtype.name.lower()} has no native code")
+    if isinstance(operator.lower, Relabel) and _keeps_shape(call, outputs[0]):
+        return IDENTITY
     return operator.lower
+
+
+def _keeps_shape(call: Call, made: Facts) -> bool:
+    """Whether a Reshape and its like are known to give the shape that they get: what lies channels last stays so."""
+    given, *others = call.inputs
+    known = all(one is None or one.value is not None for one in others)
+    return known and given is not None and given.shape == made.shape
 
 
 def _takes_narrow(lowering: Lowering) -> bool:
