@@ -3,7 +3,7 @@
     name: (numeric, symbolic)       symbolic answers None where it cannot be sure
 
 Integer division cuts towards zero and the remainder takes the divisor's sign, as the
-specification says; on symbols both are only told where nothing can be negative.
+specification says; on symbols both are only told where nothing can be negative, or it comes out as 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sardonyx.ops.values import Numeric, Symbolic, as_ratio, known_order, symbolic_extreme
-from sardonyx.sizes import Ratio, at_least
+from sardonyx.sizes import Ratio, at_least, max_of
 
 __all__ = ["BINARY", "UNARY", "VARIADIC", "truncated_remainder", "where_element"]
 
@@ -43,7 +43,11 @@ def _divide(a: Any, b: Any) -> Any:
         if right.numerator == 0:
             return None
         return (left * Ratio(right.denominator)).divided_by(right.numerator)
-    return a // b if at_least(a, 0) and _divisor(b) else None
+    if at_least(a, 0):
+        return a // b if _divisor(b) else None
+    # Nothing between -b and 0 has a quotient but 0.
+    cut = isinstance(b, int) and b > 0 and at_least(a, 1 - b)
+    return max_of(a, 0) // b if cut else None
 
 
 def _remainder(a: Any, b: Any) -> Any:

@@ -21,7 +21,7 @@ from sardonyx.ops.lowerings.views import (
     TRANSPOSE,
 )
 from sardonyx.ops.plain import free, move_first
-from sardonyx.sizes import Expr, Size, at_least, exact_div, product
+from sardonyx.sizes import Expr, Size, at_least, equal_where_elements, exact_div, product
 
 __all__ = ["OPERATORS", "concrete_shape"]
 
@@ -69,6 +69,7 @@ def reshape(call: Call) -> list[Facts]:
         result[hole] = _inferred(call, shape, result, hole)
     else:
         _check_count(call, shape, result)
+    result = [size if axis == hole else _as_given(size, shape) for axis, size in enumerate(result)]
     return [call.out(result)]
 
 
@@ -78,6 +79,14 @@ def reshape_target(call: Call) -> list[Size] | None:
         return None if attribute is None else list(attribute)
     call.input(1)
     return call.vector(1)
+
+
+def _as_given(size: Size, shape: Shape | None) -> Size:
+    """A size as the input has it, where a model computes the same one otherwise; whether it is, a run looks."""
+    if isinstance(size, int) or shape is None or size in shape:
+        return size
+    others = (one for one in shape if isinstance(one, Expr))
+    return next((one for one in others if equal_where_elements(size, one, shape)), size)
 
 
 def _kept(call: Call, shape: Shape | None, axis: int) -> Size:

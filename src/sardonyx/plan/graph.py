@@ -28,7 +28,7 @@ from sardonyx.ops.lowering import (
     Relabel,
     loop_dtype,
 )
-from sardonyx.ops.lowerings.views import IDENTITY
+from sardonyx.ops.lowerings.views import IDENTITY, is_foretold
 from sardonyx.passes.shapes import Shapes
 from sardonyx.plan.flow import Bind, Control, Flow, Go, Item, Region, Turn
 from sardonyx.sizes import Size, symbols
@@ -442,7 +442,9 @@ def _keeps_shape(call: Call, made: Facts) -> bool:
     """Whether a Reshape and its like are known to give the shape that they get: what lies channels last stays so."""
     given, *others = call.inputs
     known = all(one is None or one.value is not None for one in others)
-    return known and given is not None and given.shape == made.shape
+    if not known or given is None or made.shape is None or given.shape != made.shape:
+        return False
+    return call.node.op_type != "Reshape" or is_foretold(call, made.shape)
 
 
 def _takes_narrow(lowering: Lowering) -> bool:

@@ -23,6 +23,7 @@ from sardonyx.sizes.bounds import at_least, lower_bound, upper_bound
 from sardonyx.sizes.evaluate import evaluate, substitute, symbols
 from sardonyx.sizes.expr import Expr, Size, symbol
 from sardonyx.sizes.given import check_given
+from sardonyx.sizes.nonempty import equal_where_elements
 from sardonyx.sizes.parse import parse
 from sardonyx.sizes.ratio import Ratio
 
@@ -34,6 +35,7 @@ __all__ = [
     "broadcast_of",
     "ceil_div",
     "check_given",
+    "equal_where_elements",
     "evaluate",
     "exact_div",
     "lower_bound",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sardonyx.loops.build import cast, where
 from sardonyx.loops.index import remainder
 from sardonyx.loops.nodes import Expr, apply
+from sardonyx.ops.call import Call
+from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Element, Nest, Position, Relabel, Site
 from sardonyx.ops.lowerings.checks import require_equal
 from sardonyx.ops.lowerings.generating import number
@@ -23,6 +25,7 @@ __all__ = [
     "SPACE_TO_DEPTH",
     "TILE",
     "TRANSPOSE",
+    "is_foretold",
 ]
 
 MAX_UNROLLED = 8  # a block's columns that are written out one by one
@@ -34,9 +37,17 @@ def _check_count(site: Site) -> None:
     require_equal(site, before, after, "the numbers of elements before and after")
 
 
+def is_foretold(call: Call, shape: Shape) -> bool:
+    """Whether it is certain that a Reshape gives this shape, as far as its target says so."""
+    target = None if call.version < 5 else call.vector(1)
+    if target is None:
+        return call.version < 5
+    return all(size in (0, -1) or size == own for size, own in zip(target, shape, strict=True))
+
+
 def _check_reshape(site: Site) -> None:
     _check_count(site)
-    if site.call.version < 5 or site.call.vector(1) is not None:
+    if is_foretold(site.call, site.out_shape()):
         return
     b, shape, inferred = site.b, site.shape(0), site.b.size(0)
     copies = not site.call.int_attr("allowzero")
