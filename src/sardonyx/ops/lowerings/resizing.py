@@ -6,7 +6,8 @@ how much, depends on its place along that axis alone, so tables hold it, made be
     index[x, tap], weight[x, tap]          for every axis that changes
     y[j, i] = Σ_t weight[i, t] * (Σ_s weight[j, s] * x[index[j, s], index[i, t]])
 
-Where there are many taps, the sums over s of a whole row come first, and are kept: the same sums, each once.
+Where there are many taps, or more elements than before, the sums over s of a whole row come first, and are kept: the same
+sums, each once.
 Coordinates are float32, as the scales are.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from sardonyx.loops.build import Builder, cast, maximum, minimum, where
@@ -35,6 +36,8 @@ __all__ = ["RESIZE", "UPSAMPLE"]
 
 MAX_UNROLLED = 16  # neighbours of one element that are written out; more are looped over
 MAX_REPEATS = 16
+FEW = 4  # entries of a table that are read at once
+SHORT = 2048  # elements of a row that are an array on the stack
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ def _resized(site: Site, axes: Sequence[Axis], style: Style) -> None:
         for axis in axes
         if not axis.unchanged and (repeats == 1 or axis.axis != along)
     }
-    if style.mode != "nearest" and list(tables)[1:] == [along] and not _is_written_out(tables):
+    in_rows = style.mode != "nearest" and list(tables)[1:] == [along]
+    if in_rows and (not _is_written_out(tables) or _enlarges(tables[along].axis)):
         down, innermost = tables.values()
         _by_rows(site, down, innermost, style, dtype)
         return
@@ -230,7 +234,7 @@ class Picked:
         self.table = table
         self.at = at
         self.outside = None if table.outside is None else b.let(b.load(table.outside, at))
-        few = table.taps <= 4
+        few = table.taps <= FEW
         self.entries = [self.entry(b, tap) for tap in range(table.taps)] if few else []
 
     def entry(self, b: Builder, tap: Size) -> tuple[Size, Expr | None]:
@@ -313,27 +317,87 @@ def _by_rows(site: Site, down: Table, along: Table, style: Style, dtype: Dtype) 
     """
     b, (*rows, length) = site.b, site.out_shape()
     width = site.shape(0)[-1]
-    blended = site.scratch(dtype, product(rows) * width)
+    row = _Row.of(site, dtype, rows, width)
     with b.parallel(rows, down.taps * width + along.taps * length) as around:
-        start = flatten(around, rows) * width
-        with b.loop(width, "vector") as column:
-            b.store(blended, start + column, const(0, dtype))
+        row = row.begun(around)
         picked = Picked(b, down, around[down.axis.axis])
-        with b.loop(down.taps) as tap:
-            place = list(around)
-            place[down.axis.axis], weight = picked.entry(b, tap)
-            with b.loop(width, "vector") as column:
-                value = cast(site.operand(0, (*place, column)), dtype)
-                more = _weighed(b, down.axis, weight, value)
-                b.store(blended, start + column, b.load(blended, start + column) + more)
-        with b.loop(length) as at:
+        _blend_rows(site, picked, around, row)
+        with b.loop(length, "vector" if along.taps <= FEW else "serial") as at:
             here = Picked(b, along, at)
-            total = b.local(const(0, dtype))
-            with b.loop(along.taps) as tap:
-                index, weight = here.entry(b, tap)
-                value = b.load(blended, start + index)
-                b.set(total, total + _weighed(b, along.axis, weight, value))
+            if here.entries:
+                terms = [
+                    _weighed(b, along.axis, weight, row.get(index))
+                    for index, weight in here.entries
+                ]
+                total = reduce(lambda a, c: b.let(a + c), terms)
+            else:
+                total = b.local(const(0, dtype))
+                with b.loop(along.taps) as tap:
+                    index, weight = here.entry(b, tap)
+                    b.set(total, total + _weighed(b, along.axis, weight, row.get(index)))
             site.store((*around, at), _or_beyond(total, (picked, here), style, dtype))
+
+
+def _blend_rows(site: Site, picked: Picked, around: Position, row: _Row) -> None:
+    b, axis = site.b, picked.table.axis
+
+    def term(entry: tuple[Size, Expr | None], column: Size) -> Expr:
+        place = list(around)
+        place[axis.axis], weight = entry
+        value = cast(site.operand(0, (*place, column)), row.dtype)
+        return _weighed(b, axis, weight, value)
+
+    if picked.entries:
+        with b.loop(row.width, "vector") as column:
+            terms = [term(entry, column) for entry in picked.entries]
+            row.put(column, reduce(lambda a, c: b.let(a + c), terms))
+        return
+    with b.loop(row.width, "vector") as column:
+        row.put(column, const(0, row.dtype))
+    with b.loop(picked.table.taps) as tap:
+        entry = picked.entry(b, tap)
+        with b.loop(row.width, "vector") as column:
+            row.put(column, row.get(column) + term(entry, column))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of blended elements: an array of its own where it is short, else a part of a buffer of all."""
+
+    b: Builder
+    dtype: Dtype
+    width: Size
+    rows: Sequence[Size]
+    place: str  # the buffer, or the array
+    start: Size | None  # in the buffer
+
+    @staticmethod
+    def of(site: Site, dtype: Dtype, rows: Sequence[Size], width: Size) -> _Row:
+        if isinstance(width, int) and width <= SHORT:
+            return _Row(site.b, dtype, width, rows, "", None)
+        return _Row(site.b, dtype, width, rows, site.scratch(dtype, product(rows) * width), 0)
+
+    def begun(self, around: Sequence[Size]) -> _Row:
+        if self.start is not None:
+            return replace(self, start=flatten(tuple(around), self.rows) * self.width)
+        assert isinstance(self.width, int)
+        return replace(self, place=self.b.array(self.dtype, self.width))
+
+    def get(self, at: Size) -> Expr:
+        if self.start is None:
+            return self.b.element(self.place, at)
+        return self.b.load(self.place, self.start + at)
+
+    def put(self, at: Size, value: Expr) -> None:
+        if self.start is None:
+            self.b.put(self.place, at, value)
+        else:
+            self.b.store(self.place, self.start + at, value)
+
+
+def _enlarges(axis: Axis) -> bool:
+    """Whether a row has no fewer elements than the one that it is made of."""
+    return axis.region is None and axis.least is not None and axis.least >= 1
 
 
 RESIZE = Nest(_resize)
