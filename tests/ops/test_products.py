@@ -160,3 +160,42 @@ def test_one_row_taken_out_of_each_matrix() -> None:
     x, w = normal(20, 7, 48), normal(48, 33)
     (y,) = sx.Session(model).run(None, {"x": x, "w": w})
     np.testing.assert_allclose(y, x[:, 6:] @ w, rtol=1e-5, atol=1e-5)
+
+
+EXPERTS = {
+    "Gather": "chosen = Gather <axis = 0> (experts, router)",
+    "GatherND": "at = Unsqueeze (router, last)  chosen = GatherND (experts, at)",
+    "scaled": "some = Gather <axis = 0> (experts, router)  chosen = Mul (some, scale)",
+}
+
+
+def experts(kind: str, sizes: str) -> onnx.ModelProto:
+    """Each token times the weights of the expert that was chosen for it, as torch writes a mixture of experts."""
+    return onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (float[{sizes}, 40] x, int64[{sizes}] router) => (float[{sizes}, 33, 1] y)
+        <int64[1] last = {{-1}}, float[1] scale = {{0.5}}, float[3, 33, 40] experts = {{{", ".join(["0"] * 3960)}}}> {{
+            {EXPERTS[kind]}
+            vectors = Unsqueeze (x, last)
+            y = MatMul (chosen, vectors)
+        }}
+    """)
+
+
+@pytest.mark.parametrize("kind", EXPERTS)
+@pytest.mark.parametrize("sizes", ["7", "n"])
+def test_experts_are_read_where_they_lie(kind: str, sizes: str) -> None:
+    model, weights = experts(kind, sizes), normal(3, 33, 40)
+    held = {one.name: one for one in model.graph.initializer}
+    held["experts"].CopyFrom(onnx.numpy_helper.from_array(weights, "experts"))
+    session = sx.Session(model, fallback="refuse")
+    x, router = normal(7, 40), np.array([2, 0, -1, 1, 1, -3, 2])
+    (y,) = session.run(None, {"x": x, "router": router})
+    want = weights[router] @ x[:, :, None] * (0.5 if kind == "scaled" else 1)
+    np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+    assert session._native is not None
+    stored = {tensor.name for tensor in session._native.plan.tensors}
+    assert ("chosen" in stored) == (kind == "scaled")
+    for wrong in (3, -4):
+        with pytest.raises(RunError):
+            session.run(None, {"x": x, "router": np.full(7, wrong)})

@@ -67,8 +67,11 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: contraction.inner})
     writer.b.ranges[COLUMN] = contraction.columns
     at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
-    a = matrix_of(writer, group, 0, contraction.a(at, symbol(ROW), symbol(INNER)), ROW, INNER)
+    element = contraction.a(at, symbol(ROW), symbol(INNER))
     b = matrix_of(writer, group, 1, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN)
+    if contraction.columns == 1 and _is_looked_up(writer, element):
+        return None  # the definition reads each element once, wherever it is
+    a = matrix_of(writer, group, 0, element, ROW, INNER)
     if a is None or b is None or a.dtype != b.dtype:
         return None
     whole = merge_rows(a, b, contraction.rows, batch)
@@ -107,6 +110,17 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         if matrix is not None:
             sizes += [matrix.offset, matrix.by_row, matrix.by_column]
     return writer.done(complete(kernel, tuple(sizes)))
+
+
+def _is_looked_up(writer: Writer, element: Expr) -> bool:
+    """Whether an operand's rows are runs that begin where only data says."""
+    found = _load(writer, element)
+    if found is None:
+        return False
+    along, rest = coefficient(found.offset, INNER)
+    down, offset = coefficient(rest, ROW)
+    names = {name for name in symbols(offset) if is_variable(name)} - {BATCH}
+    return along == 1 and bool(names) and not any(map(is_variable, symbols(down)))
 
 
 def _panel(target: Target, variant: str, contraction: Contraction) -> int:

@@ -257,12 +257,20 @@ def _inlined(
     if fetched:
         return weight < MAX_FETCHED
     if isinstance(reader.lowering, (*CONTRACTIONS, Opaque)):
-        return False
+        return weight < MAX_FETCHED and _meets_vectors(graph, reader, value)
     if isinstance(reader.lowering, Nest):
         return reader.lowering.reads_once
     return reader.outputs[0].shape == graph.facts(value).shape or isinstance(
         reader.lowering, Relabel
     )
+
+
+def _meets_vectors(graph: Graph, reader: Work, value: ir.Value) -> bool:
+    """Whether a product reads matrices once, for it multiplies each with a vector: as experts that a router chose."""
+    if reader.node.op_type != "MatMul" or reader.node.inputs[0] is not value:
+        return False
+    other = reader.call.input(1).shape
+    return other is not None and (len(other) == 1 or other[-1] == 1)
 
 
 def _readers_of_views(graph: Graph, reader: Work, stored: Collection[ir.Value]) -> int:
