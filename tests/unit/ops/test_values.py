@@ -50,6 +50,8 @@ CASES: list[tuple[str, list[Any], dict[str, Any], list[Any]]] = [
     ("Mul", [ints(B), ints(S)], {}, [B * S]),
     ("Div", [ints(B, 7), ints(2)], {}, [B // 2, 3]),
     ("Div", [ints(-7), ints(2)], {}, [-3]),
+    ("Div", [ints(B - 1), ints(8)], {}, [max_of(B - 1, 0) // 8]),
+    ("Div", [ints(B - 7), ints(8)], {}, [max_of(B - 7, 0) // 8]),
     ("Mod", [ints(B, -7), ints(3)], {}, [B % 3, 2]),
     ("Mod", [ints(-7), ints(3)], {"fmod": 1}, [-1]),
     ("Pow", [ints(B), ints(2)], {}, [B * B]),
@@ -129,6 +131,9 @@ def test_half_precision_does_not_carry_sizes() -> None:
         ("Div", [ints(B), ints(0)]),
         ("Mod", [ints(7), ints(0)]),
         ("Div", [ints(B - S), ints(2)]),
+        ("Div", [ints(B - 8), ints(8)]),
+        ("Div", [ints(B - 1), ints(-8)]),
+        ("Div", [ints(B - 1), ints(S)]),
         ("Add", [ints(B), "int64[1]"]),
     ],
 )
