@@ -4,6 +4,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from tests.ops.channels_last import agree_channels_last
 from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
@@ -271,3 +272,51 @@ def test_causal_state_that_does_not_fit() -> None:
 def test_offsets_that_do_not_fit() -> None:
     inputs = [normal(1, 2, 3, 3), normal(1, 2, 2, 2), normal(1, 6, 2, 2)]
     failure(Case("DeformConv", inputs, symbolic=True))
+
+
+SMALL = """
+    <ir_version: 10, opset_import: ["" : 20]>
+    g ({inputs}) => ({kind}[a, b, c, d] y) <{kind}[4, 2, 3, 4] held> {{ {node} }}
+"""
+WINDOWS = {
+    "constant": (
+        "float",
+        "",
+        "y = Conv<group = 2, pads = [0, 2, 1, 0], strides = [1, 2]> (x, held)",
+    ),
+    "fed": (
+        "float",
+        ", float[4, 2, 3, 4] w",
+        "y = Conv<group = 2, pads = [0, 2, 1, 0], strides = [1, 2]> (x, w)",
+    ),
+    "integers": (
+        "int32",
+        "",
+        "bytes = Cast<to = 3> (x) weights = Cast<to = 3> (held) "
+        "y = ConvInteger<group = 2, pads = [0, 2, 1, 0], strides = [1, 2]> (bytes, weights)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_images_that_no_window_fits_are_refused(name: str) -> None:
+    """Images of a size that only a run knows, by the kernels of the backend too."""
+    kind, fed, node = WINDOWS[name]
+    proto = onnx.parser.parse_model(
+        SMALL.format(inputs=f"{kind}[n, 4, h, w] x{fed}", kind=kind, node=node)
+    )
+    dtype = np.float32 if kind == "float" else np.int32
+    proto.graph.initializer.append(
+        onnx.numpy_helper.from_array(np.ones((4, 2, 3, 4), dtype), "held")
+    )
+    session = sx.Session(proto, fallback="refuse")
+    for sizes, fits in (((2, 2), True), ((1, 5), False), ((5, 1), False), ((9, 7), True)):
+        feeds = {"x": np.ones((1, 4, *sizes), dtype)}
+        if fed:
+            feeds["w"] = np.ones((4, 2, 3, 4), dtype)
+        if fits:
+            (y,) = session.run(None, feeds)
+            assert y.shape == (1, 4, sizes[0] - 1, (sizes[1] - 2) // 2 + 1)
+        else:
+            with pytest.raises(SardonyxError, match="larger than the padded input"):
+                session.run(None, feeds)

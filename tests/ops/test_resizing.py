@@ -70,6 +70,18 @@ def test_scales_of_unknown_sizes(mode: str) -> None:
 def test_channels_last(mode: str) -> None:
     agree_channels_last(by_sizes(image(1, 3, 4, 5), [1, 3, 8, 7], mode=mode))
     agree_channels_last(by_sizes(image(1, 3, 4, 5), [1, 6, 4, 5], mode=mode))
+    agree_channels_last(by_sizes(image(2, 3, 4, 5), [4, 6, 4, 5], mode=mode))
+
+
+def test_batch_and_channels_last_of_fewer_images() -> None:
+    agree_channels_last(by_sizes(image(9, 8, 4, 5), [2, 2, 4, 5], mode="linear", antialias=1))
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("width", [1, 5, 2048, 2049])
+def test_rows_of_a_larger_image(mode: str, width: int) -> None:
+    case = by_scales(image(1, 2, 3, width), [1, 1, 2, 1.5], mode=mode)
+    agree(case, interpreted=width < 100)
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])

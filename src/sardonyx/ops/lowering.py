@@ -332,13 +332,14 @@ class Product:
 
 @dataclass(frozen=True)
 class Window:
-    """A convolution's geometry, one number a spatial dimension."""
+    """A convolution's geometry, one number a spatial dimension; `padded` are the sizes of the padded input."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads_begin: tuple[Size, ...]
     groups: int
+    padded: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True)

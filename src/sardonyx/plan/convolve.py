@@ -22,6 +22,7 @@ from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, Position, TransposedConvolution, Window
+from sardonyx.ops.lowerings.windows import NO_ROOM
 from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS
 from sardonyx.plan.choice import (
     choose,
@@ -59,9 +60,16 @@ from sardonyx.plan.write import (
     Written,
     as_table,
 )
-from sardonyx.sizes import Size, product, symbol
+from sardonyx.sizes import Size, at_least, product, symbol
 
-__all__ = ["Phase", "channels_last_input", "pixel_loop", "write_convolution", "write_transposed"]
+__all__ = [
+    "Phase",
+    "channels_last_input",
+    "pixel_loop",
+    "with_room",
+    "write_convolution",
+    "write_transposed",
+]
 
 COPIED = 64  # values of a short row that is copied before it is multiplied: float16 gains 4% on fewer (measured on 27)
 MAX_PHASES = 64  # of a transposed convolution: each is a kernel to compile
@@ -379,6 +387,8 @@ def _around(
     counts = tuple(phase.count for phase in phases)
     packed = writer.extra(filters, case.stored, "in")
     ending = None if finish is None else _ending(writer, finish, case.outputs)
+    storing = _epilogue if ending is None else _storing
+    epilogue, room = with_room(storing(writer, group, case, phases), window)
     kernel = ConvolutionKernel(
         writer.b.number_of(buffer),
         writer.b.number_of(packed),
@@ -395,12 +405,23 @@ def _around(
         case.stored,
         case.summed if ending is None else "f16",
         choice,
-        _epilogue(writer, group, case, phases)
-        if ending is None
-        else _storing(writer, group, phases),
+        epilogue,
         ending=ending,
+        room=room,
     )
-    return writer.done(complete(kernel, (*shape, *counts)))
+    return writer.done(complete(kernel, (*shape, *counts, *(size for size, _, _ in room))))
+
+
+def with_room(epilogue: Kernel, window: Window) -> tuple[Kernel, tuple[tuple[Size, int, int], ...]]:
+    """An epilogue that knows the reason for refusing windows that do not fit, and what `ConvolutionKernel.room` has."""
+    spans = [(k - 1) * d + 1 for k, d in zip(window.kernel, window.dilations, strict=True)]
+    # A phase of a transposed convolution has no padded sizes: its windows may lie on nothing.
+    pairs = [pair for pair in zip(window.padded, spans, strict=False) if not at_least(*pair)]
+    if not pairs:
+        return epilogue, ()
+    number = len(epilogue.reasons)
+    known = replace(epilogue, reasons=(*epilogue.reasons, NO_ROOM))
+    return known, tuple((size, span, number) for size, span in pairs)
 
 
 def channels_last_input(writer: Writer, source: ir.Value, dtype: Dtype) -> str:
@@ -454,7 +475,7 @@ def _ending(writer: Writer, finish: Finish, filters: int) -> Ending:
     return Ending(writer.b.number_of(writer.table(offsets)), finish.low, finish.high)
 
 
-def _storing(writer: Writer, group: Group, phases: list[Phase]) -> Kernel:
+def _storing(writer: Writer, group: Group, _: Case, phases: list[Phase]) -> Kernel:
     """The epilogue of sums that are finished."""
     out = writer.graph.shape(group.result)
     with pixel_loop(writer, out, phases) as (position, lane):

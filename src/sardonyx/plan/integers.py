@@ -42,7 +42,7 @@ from sardonyx.plan.choice import (
     with_suitable_tile,
 )
 from sardonyx.plan.contract import INNER, complete, matrix_of, merge_rows, row_epilogue
-from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop
+from sardonyx.plan.convolve import Phase, channels_last_input, pixel_loop, with_room
 from sardonyx.plan.graph import Array
 from sardonyx.plan.group import Group
 from sardonyx.plan.kernels import (
@@ -417,6 +417,7 @@ def _convolved(
     with pixel_loop(writer, out, phases) as (position, lane):
         total: Expr = writer.b.let(Load(SUMS, lane, "i32"))
         site.store(position, finish(position, corrected(position[1], total)))
+    epilogue, room = with_room(_narrowed(writer, writer.kernel(), sums), window)
     kernel = ConvolutionKernel(
         writer.b.number_of(buffer),
         writer.b.number_of(packed),
@@ -433,12 +434,13 @@ def _convolved(
         held,
         "i32",
         choice,
-        _narrowed(writer, writer.kernel(), sums),
+        epilogue,
         zero,
         writer.b.number_of(sums.buffer) if sums.begun and sums.buffer else None,
         origin=factors.shift % 256 if choice.variant in SPLIT else 0,
+        room=room,
     )
-    return writer.done(complete(kernel, (*shape, *counts)))
+    return writer.done(complete(kernel, (*shape, *counts, *(size for size, _, _ in room))))
 
 
 def _with_split(variants: Sequence[str], name: str, run: int, columns: int) -> tuple[str, ...]:

@@ -174,6 +174,8 @@ class ConvolutionKernel(_Contraction):
         padding: what stands for 0, where activations are bytes: the byte, or its number where each channel is by itself.
         start, origin: as of a product.
         ending: what the kernel itself does to its sums, where these are float16.
+        room: of axes where only a run knows whether a window fits: the padded input's size, what a window covers, and the
+            number of the reason for refusing.
     """
 
     input: int
@@ -196,6 +198,7 @@ class ConvolutionKernel(_Contraction):
     start: int | None = None
     origin: int = 0
     ending: Ending | None = None
+    room: tuple[tuple[Size, int, int], ...] = ()
 
     @property
     def depthwise(self) -> bool:

@@ -72,6 +72,7 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     flushed = kernel.choice.flushes and kernel.dtype == "f32"
     headers = HEADERS + ('#include "denormals.h"\n' if flushed else "")
     flush = "    SX_FLUSHED\n" if flushed else ""
+    checks = _checks(kernel) if isinstance(kernel, ConvolutionKernel) else ""
     return f"""\
 {coarse}{headers}
 struct env {{ sx_run *run; void *p[{count}]; const int64_t *n; }};
@@ -80,10 +81,20 @@ struct env {{ sx_run *run; void *p[{count}]; const int64_t *n; }};
 {text}
 int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
     const struct env env = {{run, {{{given}}}, n}};
-{flush}    contract(run, &env, p[{buffers[0]}], p[{buffers[1]}], {scratch}, n);
+{checks}{flush}    contract(run, &env, p[{buffers[0]}], p[{buffers[1]}], {scratch}, n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }}
 """
+
+
+def _checks(kernel: ConvolutionKernel) -> str:
+    """C text that refuses images on which no window fits."""
+    name_of = namer(kernel.symbols)
+    return "".join(
+        f"    if ({render_size(size, name_of)} < {span}) "
+        f"return sx_fail(run, {reason}, {span}, {render_size(size, name_of)});\n"
+        for size, span, reason in kernel.room
+    )
 
 
 def namer(symbols: tuple[str, ...]) -> Callable[[str], str]:

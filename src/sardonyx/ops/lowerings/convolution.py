@@ -77,6 +77,7 @@ def describe(site: Site, filters: int = 1) -> Window:
         window.dilations,
         tuple(axis.begin for axis in axes),
         site.call.int_attr("group", 1),
+        tuple(axis.size + axis.begin + axis.end for axis in axes),
     )
 
 

@@ -86,7 +86,8 @@ def _resized(site: Site, axes: Sequence[Axis], style: Style) -> None:
         for axis in axes
         if not axis.unchanged and (repeats == 1 or axis.axis != along)
     }
-    in_rows = style.mode != "nearest" and list(tables)[1:] == [along]
+    last_two = list(tables)[1:] == [along] == [len(shape) - 1]
+    in_rows = style.mode != "nearest" and last_two
     if in_rows and (not _is_written_out(tables) or _enlarges(tables[along].axis)):
         down, innermost = tables.values()
         _by_rows(site, down, innermost, style, dtype)

@@ -21,8 +21,9 @@ from sardonyx.ops.lowering import Site
 from sardonyx.ops.window import Window as Attributes
 from sardonyx.sizes import Size, at_least, ceil_div, max_of, min_of
 
-__all__ = ["Axis", "Lanes", "axes_of", "check_room", "check_same", "place_at", "taps"]
+__all__ = ["NO_ROOM", "Axis", "Lanes", "axes_of", "check_room", "check_same", "place_at", "taps"]
 
+NO_ROOM = "a window of {value} is larger than the padded input of {limit}"
 MAX_LANES = 128  # a row up to this long is one block
 LANES = 64  # of a longer row, or one whose length is not known
 
@@ -100,8 +101,7 @@ def check_room(site: Site, axes: Sequence[Axis], ceil_mode: bool = False) -> Non
     for axis in axes:
         room = b.size(axis.size + axis.begin + axis.end + (axis.stride - 1 if ceil_mode else 0))
         fault = room < b.size(axis.span)
-        reason = "a window of {value} is larger than the padded input of {limit}"
-        b.fail_if(fault, reason, b.size(axis.span), room)
+        b.fail_if(fault, NO_ROOM, b.size(axis.span), room)
 
 
 def place_at(b: Builder, place: Size, size: Size) -> Size:
