@@ -107,7 +107,7 @@ def main() -> None:
             wrong = "" if row["apart"] <= TOLERANCE else f", apart by {row['apart']:.1e}"
             some = f", {len(row['reference'])} not native" if row["reference"] else ""
             cells.append(f"{way} {row['ms']:8.3f} ms  {row['ratio']}{wrong}{some}")
-        console.print(f"{name:18}", "    ".join(cells), highlight=False)
+        console.print(f"{name:18}", "    ".join(cells), highlight=False, soft_wrap=True)
     means = (f"{way} {_mean(rows, way):.2f}" for way in WAYS)
     console.print(f"geometric mean × onnxruntime: {', '.join(means)}")
     if arguments.json:
