@@ -101,3 +101,22 @@ def test_division_cuts_towards_zero(op: str, less: int, by: int) -> None:
         feeds = {"given": np.ones(n, np.float32), "x": np.ones(1, np.float32)}
         (got,) = session.run(None, feeds)
         assert got.shape == (max(0, int((n - less) / by) + 1),)
+
+
+@pytest.mark.parametrize("start", ["Sub (size, seven)", "Neg (size)", "Sub (one, size)"])
+def test_a_slice_from_somewhere_that_may_be_before_the_front(start: str) -> None:
+    """Its size is asked of the rule of the node, which is told the numbers that sizes tell."""
+    proto = onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (float[n] x) => (float[k] y)
+        <int64[1] seven = {{7}}, int64[1] one = {{1}}, int64[1] far = {{1099511627776}}, int64[1] axis = {{0}}> {{
+            size = Shape (x)
+            start = {start}
+            y = Slice (x, start, far, axis)
+        }}
+    """)
+    session = sx.Session(proto, fallback="refuse")
+    peer = onnxruntime.InferenceSession(proto.SerializeToString())
+    for n in (0, 1, 3, 7, 9, 20):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], peer.run(None, {"x": x})[0])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from sardonyx.model.strings import strings_of
+from sardonyx.ops.facts import Facts
 from sardonyx.ops.lowering import DTYPES
 from sardonyx.plan.endings import scaled
 from sardonyx.plan.flow import Bind, Control, Go, Label, Region, Turn
@@ -42,7 +43,7 @@ from sardonyx.plan.write import (
     Written,
     value_of,
 )
-from sardonyx.sizes import symbols
+from sardonyx.sizes import Expr, Size, symbols
 
 __all__ = ["assemble"]
 
@@ -107,6 +108,18 @@ def assemble(
 
 def group_outputs(group: Group) -> set[ir.Value]:
     return {*group.root.node.outputs, *group.last.node.outputs}
+
+
+def _sizes_in(facts: Facts) -> tuple[Size, ...] | None:
+    """A value's integers, where they are known by the sizes of others."""
+    if facts.value is None or facts.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return None
+    found = tuple(facts.value.reshape(-1).tolist())
+    return found if all(isinstance(one, (int, Expr)) for one in found) else None
+
+
+def _all_sizes(operand: Operand | None) -> tuple[Size, ...]:
+    return () if operand is None else (*operand.shape, *(operand.known or ()))
 
 
 class _Assembly:
@@ -217,6 +230,11 @@ class _Assembly:
 
     def _size_step(self, work: Work) -> None:
         inputs = [self._operand(value) for value in work.node.inputs]
+        asked = {name for one in inputs for size in _all_sizes(one) for name in symbols(size)}
+        for name in sorted(asked - self.bound):
+            decider = self.graph.decides.get(name)
+            if decider is not None and decider is not work and name not in self.bound:
+                self._size_step(decider)
         outputs = tuple(facts.shape or () for facts in work.outputs)
         self.bound.update(name for shape in outputs for size in shape for name in symbols(size))
         self.steps.append(SizeStep(work.number, tuple(inputs), outputs, work.name))
@@ -228,10 +246,10 @@ class _Assembly:
         assert facts.dtype is not None
         assert facts.shape is not None
         small = value in self.graph.sizing or len(facts.shape) <= 1
-        known = value in self.graph.constants or value in self.numbers
-        return Operand(
-            facts.dtype.value, facts.shape, self.number(value) if small and known else None
-        )
+        stored = value in self.graph.constants or value in self.numbers
+        if small and stored:
+            return Operand(facts.dtype.value, facts.shape, self.number(value))
+        return Operand(facts.dtype.value, facts.shape, None, _sizes_in(facts))
 
     def _reorder(self, wanted: Reordered, region: Region | None) -> None:
         """A step that copies a value into another order of axes or type, for all who want that."""

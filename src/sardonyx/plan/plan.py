@@ -163,11 +163,18 @@ class ReferenceStep(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An input of a node whose sizes are asked for: its type, its shape, and its tensor if it has one."""
+    """An input of a node whose sizes are asked for.
 
-    dtype: int  # of onnx
+    Attributes:
+        dtype: of onnx.
+        tensor: where its numbers are, if they are anywhere.
+        known: its integers, one after the other, where sizes tell them.
+    """
+
+    dtype: int
     shape: tuple[Size, ...]
     tensor: int | None
+    known: tuple[Size, ...] | None = None
 
 
 class SizeStep(NamedTuple):

@@ -55,6 +55,8 @@ __all__ = [
     "SizedInput",
 ]
 
+_INT64 = 7  # the number of the type in the standard
+
 Array = np.ndarray[Any, np.dtype[Any]]
 SizedInput: TypeAlias = (
     "tuple[int, tuple[int, ...]]"  # the number of its type in the standard, its shape
@@ -339,6 +341,10 @@ class _Memory:
             else:
                 shape = tuple(evaluate(dim, values) for dim in operand.shape)
                 inputs.append((operand.dtype, shape))
+                if operand.known is not None:
+                    numbers = [evaluate(size, values) for size in operand.known]
+                    kind = np.int64 if operand.dtype == _INT64 else np.int32
+                    inputs[-1] = np.array(numbers, kind).reshape(shape)
         shapes = model._rules[step.node](inputs)
         for planned, found in zip(step.outputs, shapes, strict=True):
             for dim, size in zip(planned, found, strict=True):

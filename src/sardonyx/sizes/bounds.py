@@ -5,6 +5,7 @@ an atom by an expression that it cannot pass, so that related terms cancel:
 
     a - 2*(a//2)       intervals: anything;  relaxed with a//2 <= a/2: at least 0
     a - min(a, 5)      intervals: anything;  relaxed with min(a, 5) <= a: at least 0
+    a - a%5            likewise
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def _relax(size: Expr) -> list[tuple[Size, int]]:
             dividend, divisor = atom.args[0], atom.args[1]
             limit = dividend - (divisor - 1) if coefficient > 0 else dividend
             return [(rest * divisor + coefficient * limit, divisor)]
+        if atom.op == "%" and coefficient < 0 and at_least(atom.args[0], 0):
+            return [(rest + coefficient * atom.args[0], 1)]  # a % d <= a
         if (atom.op == "max" and coefficient > 0) or (atom.op == "min" and coefficient < 0):
             return [(rest + coefficient * arg, 1) for arg in atom.args]
     return []

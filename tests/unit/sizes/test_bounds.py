@@ -33,6 +33,8 @@ A, B = symbol("a"), symbol("b")
         (A - 2 * (A // 2), 0, None),
         (2 * (A // 2) - A, -1, None),
         (A - min_of(A, B), 0, None),
+        (A - A % 5, 0, None),
+        (A + 2 - (A + 1) % B, 1, None),
         (max_of(A, B) - A, 0, None),
         ((-3 - A) // 2, None, -2),
         ((A - 7) // (B + 1), -7, None),
