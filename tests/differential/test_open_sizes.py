@@ -61,7 +61,9 @@ def test_a_shuffle_of_any_size() -> None:
         x = RNG.standard_normal(sizes).astype(np.float32)
         (got,), (want,) = ours.run(None, {"x": x}), peer.run(None, {"x": x})
         assert got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+        # Sums of sums cancel: an error counts beside the largest of them.
+        largest = float(np.abs(want).max(initial=1))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6 * largest)
 
 
 def test_an_image_without_pixels_is_an_error_and_no_answer() -> None:
