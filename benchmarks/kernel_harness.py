@@ -38,6 +38,11 @@ static inline void store_row(
         c[i] = acc[i];
 }}
 
+static inline void store_row_soon(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count) {{
+    for (int64_t i = 0; i < count; i += 16)
+        __builtin_prefetch(env->c + b * env->plane + m * env->pitch + n + i);
+}}
+
 {kernel}
 
 /* A pool of one helper: it spins for work between start and stop, and lets others by if it takes long. */

@@ -123,7 +123,7 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
     few = suits_gemv(spec, ISA)
     tile = gemv_tile(ISA) if few else tile_for("gemm", n)
     return Case(
-        f"gemm {m}×{k}×{n}", 2 * m * k * n, product("kernel", spec, "store_row", ISA, tile, in_registers=True),
+        f"gemm {m}×{k}×{n}", 2 * m * k * n, product("kernel", spec, "store_row", ISA, tile, in_registers=True, asks="store_row_soon"),
         np.empty((m, n), np.float32), a, pack_b(b, tile), None,
         one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
     )  # fmt: skip
@@ -167,12 +167,16 @@ def conv_case(
     elif kernel == stride == 1 and pad == 0:
         pixels, tile = prod(out), tile_for("direct", filters)
         spec = GemmSpec(pixels, filters, channels, Operand(channels), Packed())
-        text = product("kernel", spec, "store_row", ISA, tile, in_registers=True)
+        text = product(
+            "kernel", spec, "store_row", ISA, tile, in_registers=True, asks="store_row_soon"
+        )
         packed = pack_conv(w, 1, tile)
     else:
         tile = tile_for("direct", filters // groups)
         spec_of = ConvSpec(1, channels, filters, window, groups)
-        text = conv("kernel", spec_of, "store_row", ISA, tile, in_registers=True)
+        text = conv(
+            "kernel", spec_of, "store_row", ISA, tile, in_registers=True, asks="store_row_soon"
+        )
         packed = pack_conv(w, groups, tile)
     model = one_node(
         "Conv",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from sardonyx.backends.c.ahead import render_asking
 from sardonyx.backends.c.kernels.amx import PAIRS, amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv
 from sardonyx.backends.c.kernels.conv import conv
@@ -45,7 +46,7 @@ from sardonyx.sizes import Size, ceil_div
 
 __all__ = ["extent", "namer", "render_contraction", "target_of", "variant_of"]
 
-_OF_HALVES = "store_halves"
+_OF_HALVES, _SOON = "store_halves", "store_row_soon"
 
 
 def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa: Isa) -> str:
@@ -62,6 +63,8 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
         buffers, scratch = (kernel.input, kernel.weights), "0"
     if f"{_OF_HALVES}(" in text:
         epilogue += "\n" + render_epilogue(kernel.epilogue, _OF_HALVES, "f16")
+    if f"{_SOON}(" in text:
+        epilogue += "\n" + render_asking(kernel.epilogue, _SOON, "f32")
     count = len(kernel.epilogue.buffers)
     # Only what is read: a matrix that was packed into another has its place, and need not be there.
     used = (epilogue + text, *(f"p[{number}]" for number in buffers), scratch)
@@ -139,7 +142,14 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         return half_product("contract", spec, "store_row", isa, _OF_HALVES)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
     return product(
-        "contract", spec, "store_row", isa, cut.tile, cut.depth, in_registers=_is_short(kernel, isa)
+        "contract",
+        spec,
+        "store_row",
+        isa,
+        cut.tile,
+        cut.depth,
+        in_registers=_is_short(kernel, isa),
+        asks=_asks(kernel),
     )
 
 
@@ -220,6 +230,12 @@ def _is_short(kernel: ProductKernel | ConvolutionKernel, isa: Isa) -> bool:
     return suits and is_short(kernel.epilogue)
 
 
+def _asks(kernel: ProductKernel | ConvolutionKernel) -> str:
+    """The function that asks for the memory of a row of results; "" where there is nothing to ask for."""
+    floats = kernel.dtype == "f32"
+    return _SOON if floats and render_asking(kernel.epilogue, _SOON, "f32") else ""
+
+
 def _start(kernel: ProductKernel | ConvolutionKernel) -> str:
     """C text of where the numbers are that sums begin with."""
     return "" if kernel.start is None else f"(const int32_t *)job->env->p[{kernel.start}]"
@@ -294,6 +310,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
             cut.tile,
             cut.depth,
             in_registers=_is_short(kernel, isa),
+            asks=_asks(kernel),
         )
     window, images = _window(kernel, name_of), extent(kernel.images, name_of)
     many = kernel.filters // kernel.channels

@@ -19,6 +19,8 @@ Every kernel is text of one static function, to be put behind the epilogue that 
     static void <name>(sx_run *run, const struct env *env, const void *a, const void *b,
                        void *scratch, const int64_t *n);
 
+Where `store_row` is short, `store_row_soon(env, b, m, n, count)` may ask for the memory that it is going to need.
+
 Sizes are numbers, or C text over `n[0]`, `n[1]`, …. The answer has the same bits for any number of
 threads, and for sizes known or not known beforehand.
 """

@@ -59,6 +59,7 @@ def conv(
     depth: int = DEPTH,
     loops: Loops = PLAIN,
     in_registers: bool = False,
+    asks: str = "",
 ) -> str:
     """C text of the convolution as a static function.
 
@@ -71,10 +72,11 @@ def conv(
         tile: instead of `tile_of(isa, …)`; the weights are packed in panels of its columns.
         depth: values of K in a block.
         loops: other ones around the rows that it reads, with weights as they like them.
-        in_registers: as of `nest.Nest`.
+        in_registers, asks: as of `nest.Nest`.
     """
     family = TileFamily(name, isa, tile or tile_of(isa, sum_type(spec.b)), spec.b)
-    base = replace(base_nest(spec, family, epilogue), most=depth, in_registers=in_registers)
+    base = base_nest(spec, family, epilogue)
+    base = replace(base, most=depth, in_registers=in_registers, asks=asks)
     spec = _without_collisions(spec, family)
     nest = _wide(spec, base) if spec.wide else _narrow(spec, base)
     family = nest.family

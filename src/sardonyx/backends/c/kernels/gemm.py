@@ -107,12 +107,13 @@ def product(
     split: bool = False,
     in_tiles: bool = False,
     in_registers: bool = False,
+    asks: str = "",
 ) -> str:
     """The same for a tile of choice, for blocks of so many values of K, and by other loops.
 
     Args:
         start, split: as of `tile.TileFamily`.
-        in_tiles, in_registers: as of `nest.Nest`.
+        in_tiles, in_registers, asks: as of `nest.Nest`.
     """
     dtype = spec.b.dtype if spec.begin is None else "i32"
     long = (isinstance(spec.k, str) or spec.k > PIECE) and dtype != "i32"
@@ -121,7 +122,7 @@ def product(
         start = _starts(spec, tile)
     family = TileFamily(name, isa, tile, dtype, run=run, start=start, split=split)
     nest = _nest(spec, family, epilogue, depth)
-    nest = replace(nest, in_tiles=in_tiles, in_registers=in_registers)
+    nest = replace(nest, in_tiles=in_tiles, in_registers=in_registers, asks=asks)
     parts = [_readers(spec.a, family), loops.functions(nest)]
     pack = ""
     if isinstance(spec.b, Operand):

@@ -89,6 +89,7 @@ class Nest:
         most: values of K in a block.
         in_tiles: bytes are multiplied by `byte_tiles`.
         in_registers: the epilogue is short and inlined, so that it may take sums out of registers.
+        asks: the function that asks for the memory that a row goes to, if there is one.
     """
 
     family: TileFamily
@@ -108,6 +109,7 @@ class Nest:
     most: int = DEPTH
     in_tiles: bool = False
     in_registers: bool = False
+    asks: str = ""
 
 
 def choose_blocks(nest: Nest) -> Blocks:
@@ -188,8 +190,8 @@ def nest_functions(nest: Nest) -> str:
     lines, turns = lines_soon(nest.family, tiles) if _asks_ahead(nest) else (0, 1)
     fused = fuses(nest)
     full = isinstance(nest.width, int) and nest.width % nest.family.tile.columns == 0
-    finish = nest.epilogue if fused else ""
-    family = replace(nest.family, soon=lines, finish=finish, full=full)
+    finish, asks = (nest.epilogue, nest.asks) if fused else ("", "")
+    family = replace(nest.family, soon=lines, finish=finish, full=full, asks=asks)
     name, tile, value = family.name, family.tile, C_TYPE[family.dtype]
     counts = row_counts(nest.height, tile.rows)
     pitch = blocks.panels * tile.columns

@@ -69,6 +69,8 @@ class TileFamily:
         full: all panels are, so that nothing of a row is left over for `finish`.
         soon: lines of a block yet to come that are asked for in every `STEPS` steps of k (`lines_soon`); the functions
             are told how far off it is, in elements.
+        asks: with `finish`, the function that asks for the lines of memory that a row goes to; one row every `STEPS` steps
+            of k, for all at once would hold up the panels.
     """
 
     name: str
@@ -85,6 +87,7 @@ class TileFamily:
     finish: str = ""
     full: bool = False
     soon: int = 0
+    asks: str = ""
 
     @property
     def integer(self) -> bool:
@@ -255,6 +258,8 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     streams = [f"const {stored} *b{p} = b + {p} * stride;" for p in range(panels)]
     if family.soon:
         streams += [f"const {stored} *ahead{p} = b{p} + soon;" for p in range(panels)]
+    if family.asks:
+        streams.append("int64_t asked = 0;")
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
     extras = _extras(family, rows, panels) if family.split and not family.widened else []
     if family.finish:
@@ -434,6 +439,9 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
         lines += ["}", "for (; k < end; k++) {"]
     else:
         lines += [f"for (; k + {STEPS} <= end; k += {STEPS}) {{"]
+        if family.asks:
+            place = f"&own, batch, row + asked++, column, {panels * tile.columns}"
+            lines += [f"    if (asked < {rows})", f"        {family.asks}({place});"]
         for k in range(STEPS):
             lines += step(k)
             if k < family.soon:

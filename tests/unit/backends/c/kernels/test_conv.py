@@ -126,7 +126,7 @@ def test_windows_by_the_tiles_of_avx512(name: str, tile: Tile, tmp_path: Path) -
     channels, filters = 20, 2 * tile.columns + 5
     x, w = numbers(2, *size, channels), numbers(filters, channels, *window.kernel)
     spec = ConvSpec(2, channels, filters, window)
-    text = conv("window", spec, "store_row", AVX512, tile, in_registers=True)
+    text = conv("window", spec, "store_row", AVX512, tile, in_registers=True, asks="store_row_soon")
     check(text, x, w, pack_conv(w, 1, tile), window, end, 1, tmp_path)
 
 

@@ -67,14 +67,17 @@ def test_sums_out_of_registers_are_those_of_memory(tile: Tile, tmp_path: Path) -
         packed = pack_b(b, tile) if k else np.zeros(64, np.float32)
         spec = GemmSpec(m, n, k, Operand(k), Packed())
         answers = []
-        for in_registers in (False, True):
-            folder = tmp_path / f"{m}-{n}-{k}-{in_registers}"
+        for in_registers, asks in [(False, ""), (True, ""), (True, "store_row_soon")]:
+            folder = tmp_path / f"{m}-{n}-{k}-{in_registers}-{asks}"
             folder.mkdir()
-            text = product("product", spec, "store_row", AVX512, tile, in_registers=in_registers)
+            text = product(
+                "product", spec, "store_row", AVX512, tile, in_registers=in_registers, asks=asks
+            )
+            assert ("store_row_soon(" in text) == (bool(asks) and k <= 192)
             kernel = compile_kernel("product", text, folder)
             answers.append(results(kernel, (m, n), np.float32, a, packed))
         assert_close(answers[0], a, b)
-        assert np.array_equal(answers[0], answers[1])
+        assert all(np.array_equal(answers[0], other) for other in answers)
 
 
 def test_empty_sizes_and_empty_sums(tmp_path: Path) -> None:
