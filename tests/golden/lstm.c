@@ -447,7 +447,7 @@ static void part5(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_0e954ec6b7140ce05576(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_390c6d9320596b166f40(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     const int64_t n1 = n[1];
@@ -457,13 +457,13 @@ int32_t k_0e954ec6b7140ce05576(sx_run *run, void *const *p, const int64_t *n) {
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
     run->parallel(run, n0, 4096, part2, &(struct part2){run, p, n});
     if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
-    if (((int64_t)(n0)) == 1) {
+    if (((int64_t)(n0)) <= 1) {
         for (int64_t i11 = 0; i11 < n1; i11++) {
             run->parallel(run, n0, -512 * (i11 % 2) + 256, part3, &(struct part3){run, p, n, i11});
             if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;
         }
     } else {
-        if (((int64_t)(n0)) == 2) {
+        if (((int64_t)(n0)) <= 2) {
             for (int64_t i16 = 0; i16 < n1; i16++) {
                 run->parallel(run, ((n0 + 1) / 2), -256 * (i16 % 2) + 128, part4, &(struct part4){run, p, n, i16});
                 if (__atomic_load_n(&run->error, __ATOMIC_ACQUIRE)) return run->error;

@@ -1,6 +1,6 @@
 #include "abi.h"
 
-int32_t k_0e954ec6b7140ce05576(sx_run *run, void *const *p, const int64_t *n);
+int32_t k_390c6d9320596b166f40(sx_run *run, void *const *p, const int64_t *n);
 
 /* CALL  a kernel on its tensors and symbols
  * JUMP  to step `to`, always or where the bool in `tensor` is false
@@ -15,7 +15,7 @@ typedef struct {
 } step;
 
 static const step steps[] = {
-    {CALL, k_0e954ec6b7140ce05576, 0, 7, 0, 2, 0},
+    {CALL, k_390c6d9320596b166f40, 0, 7, 0, 2, 0},
 };
 
 /* Which tensors and which symbols, step after step. */

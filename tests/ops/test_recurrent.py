@@ -108,6 +108,19 @@ def test_constant_weights_in_panels(op: str, batch: int, direction: str) -> None
 
 
 @pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("batch", [5, 9, 33])
+@pytest.mark.parametrize("hidden", [40, 272], ids=["near", "far"])
+def test_rows_that_share_constant_weights(op: str, batch: int, hidden: int) -> None:
+    """Batches that fill no tile; units that fill no panel; weights that a cache holds and such that it does not."""
+    sizes = {"steps": 3, "batch": batch, "features": 5, "hidden": hidden}
+    weights = frozenset({1, 2, 3})
+    early = {"lengths": [row % 4 for row in range(batch)], "direction": "bidirectional"}
+    agree(case(op, constants=weights, initial=True, **early, **sizes), interpreted=False)
+    agree(case(op, constants=weights, symbolic=True, layout=1, **sizes), interpreted=False)
+    agree(case(op, constants=weights, dtype=np.float64, **sizes), interpreted=False)
+
+
+@pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("batch", [1, 3, 4, 5])
 def test_tiles_of_rows_and_units(op: str, batch: int) -> None:
     agree(case(op, steps=2, batch=batch, hidden=19, features=4), interpreted=False)
@@ -246,12 +259,14 @@ def test_neighbours_are_part_of_the_kernel() -> None:
 
 
 def test_the_same_bits_for_any_number_of_threads() -> None:
-    made = case("LSTM", steps=6, batch=3, hidden=70, features=40, direction="bidirectional")
-    model = sx.load(made.model())
-    plan = plan_of(model)
-    one, many = (run_compiled(model, plan, made.feeds(), threads=n) for n in (1, 4))
-    for a, b in zip(one, many, strict=True):
-        np.testing.assert_array_equal(a, b)
+    for constants in (frozenset[int](), frozenset({1, 2, 3})):
+        sizes = {"steps": 6, "batch": 9, "hidden": 70, "features": 40}
+        made = case("LSTM", direction="bidirectional", constants=constants, **sizes)
+        model = sx.load(made.model())
+        plan = plan_of(model)
+        one, many = (run_compiled(model, plan, made.feeds(), threads=n) for n in (1, 4))
+        for a, b in zip(one, many, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_a_layer_of_a_loaded_model_runs_native() -> None:

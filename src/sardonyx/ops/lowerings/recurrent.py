@@ -25,7 +25,7 @@ from sardonyx.ops.lowerings.recurrent_layer import (
     Layer,
     Unit,
 )
-from sardonyx.ops.lowerings.recurrent_products import ROWS, Source, each_unit, multiply_input
+from sardonyx.ops.lowerings.recurrent_products import Source, each_unit, multiply_input, shared_rows
 from sardonyx.sizes import Size
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -47,16 +47,25 @@ def _walk(layer: Layer, default: Sequence[str], advance: Step) -> None:
                 count = layer.directions if alike else 1
                 advance(layer, Group(first, count, tile, activations[first]), step)
 
+    most = shared_rows(layer)
     if isinstance(layer.batch, int):
-        walk(min(ROWS, max(layer.batch, 1)))
+        tiles = max(1, -(-layer.batch // most))
+        walk(max(1, -(-layer.batch // tiles)))
         return
-    with b.when(apply("eq", b.size(layer.batch), 1)):
-        walk(1)
+    _walk_any(layer, (1, 2, 4, most) if most > 4 else (1, 2, most), walk)
+
+
+def _walk_any(layer: Layer, tiles: Sequence[int], walk: Callable[[int], None]) -> None:
+    """By tiles of as few rows as a batch has that only a run knows; the last ones take any number of rows."""
+    first, *others = tiles
+    if not others:
+        walk(first)
+        return
+    b = layer.b
+    with b.when(apply("le", b.size(layer.batch), first)):
+        walk(first)
     with b.otherwise():
-        with b.when(apply("eq", b.size(layer.batch), 2)):
-            walk(2)
-        with b.otherwise():
-            walk(ROWS)
+        _walk_any(layer, others, walk)
 
 
 def _start(layer: Layer, state: str, index: int) -> None:

@@ -8,15 +8,28 @@ from dataclasses import dataclass
 from sardonyx.loops.build import cast, where
 from sardonyx.loops.index import flatten
 from sardonyx.loops.nodes import Dtype, Expr
-from sardonyx.ops.lowering import Site
+from sardonyx.ops.lowering import USUAL_SUMS, Site
 from sardonyx.ops.lowerings.activations import Activation
 from sardonyx.ops.lowerings.checks import require_equal
-from sardonyx.ops.lowerings.panels import panels_of
+from sardonyx.ops.lowerings.panels import WIDTH, panels_of
 from sardonyx.ops.lowerings.products import sum_dtype
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, ceil_div
 
-__all__ = ["BIAS", "INITIAL_C", "INITIAL_H", "PEEPHOLES", "Group", "Layer", "R", "Unit", "W"]
+__all__ = [
+    "BIAS",
+    "INITIAL_C",
+    "INITIAL_H",
+    "INPUT_ROWS",
+    "PEEPHOLES",
+    "Group",
+    "Layer",
+    "R",
+    "Unit",
+    "W",
+]
 
+_NEAR = 1 << 18  # bytes of weights: a quarter of a second-level cache of 1 MB
+INPUT_ROWS = 6  # rows of the input's product that share each load of the weights: as many sums as registers hold
 X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES = range(8)
 LIMIT = "sequence_lens has {value}, outside 0 to {limit}"
 
@@ -24,13 +37,17 @@ LIMIT = "sequence_lens has {value}, outside 0 to {limit}"
 class Layer:
     """One node: its sizes, and its memory.
 
-    Args:
+    Attributes:
         passes: how many gates read the state together, pass after pass.
+        sums: how many numbers registers hold as sums.
+        near: whether a thread's cache holds all weights of a state beside everything else.
+        strips: whether what the input adds lies as cells read it, `WIDTH` units and all their gates side by side:
+            given[d, t, strip, row, gate, lane], else given[d, t, row, gate · hidden + unit].
     """
 
     def __init__(self, site: Site, passes: Sequence[int]) -> None:
         call = site.call
-        self.site, self.b, self.gates = site, site.b, sum(passes)
+        self.site, self.b, self.gates, self.passes = site, site.b, sum(passes), tuple(passes)
         self.batch_first = bool(call.int_attr("layout"))
         first, second, self.features = site.shape(X)
         self.steps, self.batch = (second, first) if self.batch_first else (first, second)
@@ -40,8 +57,15 @@ class Layer:
         self.backward_from = 0 if direction == "reverse" else 1
         self.dtype: Dtype = sum_dtype(site.dtype(X))
         self._check_shapes()
-        self.w = panels_of(site, W, self.dtype, self.gates * self.hidden)
+        weights = self.gates * self.hidden * self.hidden * (8 if self.dtype == "f64" else 4)
+        self.near = isinstance(weights, int) and weights <= _NEAR
+        self.sums = site.sums // 2 if self.dtype == "f64" else site.sums
         self.r = panels_of(site, R, self.dtype, self.hidden, passes)
+        self.w = panels_of(site, W, self.dtype, self.hidden, (self.gates,))
+        enough = self.sums > USUAL_SUMS and self.sums >= INPUT_ROWS * self.gates * WIDTH
+        self.strips = self.w is not None and self.r is not None and enough
+        if not self.strips:
+            self.w = panels_of(site, W, self.dtype, self.gates * self.hidden)
         self.given = site.scratch(self.dtype, self._given_size())
         self.h = site.scratch(self.dtype, 2 * self.state_size())
 
@@ -49,7 +73,8 @@ class Layer:
         return self.directions * self.batch * self.hidden
 
     def _given_size(self) -> Size:
-        return self.steps * self.state_size() * self.gates
+        units = ceil_div(self.hidden, WIDTH) * WIDTH if self.strips else self.hidden
+        return self.directions * self.steps * self.batch * self.gates * units
 
     def _check_shapes(self) -> None:
         """What the weights' shapes promise each other, where only a run can tell."""
@@ -90,8 +115,15 @@ class Layer:
         return (step % 2) * self.state_size() + self.state_at(d, row, unit)
 
     def given_at(self, d: Size, step: Size, row: Size, column: Size) -> Size:
+        """What the input adds to a gate, where units do not lie in strips."""
         shape = (self.directions, self.steps, self.batch, self.gates * self.hidden)
         return flatten((d, step, row, column), shape)
+
+    def strip_at(self, d: Size, step: Size, strip: Size, row: Size, gate: Size, lane: Size) -> Size:
+        """The same where they do."""
+        strips = ceil_div(self.hidden, WIDTH)
+        shape = (self.directions, self.steps, strips, self.batch, self.gates, WIDTH)
+        return flatten((d, step, strip, row, gate, lane), shape)
 
     def store_step(self, step: Size, d: Size, row: Size, unit: Size, value: Expr) -> None:
         at = (row, step, d, unit) if self.batch_first else (step, d, row, unit)
@@ -134,12 +166,18 @@ class Layer:
 
 @dataclass(frozen=True)
 class Unit:
-    """One hidden unit of one row at one step, with what the weights made of its state."""
+    """One hidden unit of one row at one step, with what the weights made of its state.
+
+    Attributes:
+        strip, lane: it is unit `strip * WIDTH + lane`, as far as there are so many.
+    """
 
     layer: Layer
     d: Size
     row: Size
     unit: Size
+    strip: Size
+    lane: Size
     step: Size
     at: Size
     live: Expr | None
@@ -147,10 +185,12 @@ class Unit:
 
     def given(self, gate: int) -> Expr:
         """What the input adds to a gate."""
-        column = gate * self.layer.hidden + self.unit
-        return self.layer.b.load(
-            self.layer.given, self.layer.given_at(self.d, self.at, self.row, column)
-        )
+        layer = self.layer
+        if layer.strips:
+            place = layer.strip_at(self.d, self.at, self.strip, self.row, gate, self.lane)
+        else:
+            place = layer.given_at(self.d, self.at, self.row, gate * layer.hidden + self.unit)
+        return layer.b.load(layer.given, place)
 
     def recurrent(self, number: int, gate: int) -> Expr:
         """What the state adds to a gate, from the sum of that number."""

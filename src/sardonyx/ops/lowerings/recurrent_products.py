@@ -2,6 +2,9 @@
 
 given[d, t, b, g] = W x + the bias of W
 sums[row, gate, unit] = R[gate, unit] · h[row]      then the cell, on the units of a strip side by side
+
+A thread does the rows of a strip one after the other, so that the strip's weights stay in its cache, step by step. Where
+that holds all weights, it does the strips of some rows instead: their states never leave it.
 """
 
 from __future__ import annotations
@@ -15,15 +18,22 @@ from sardonyx.loops.build import Builder
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, Var, const
 from sardonyx.ops.lowerings.panels import WIDTH, Panels, holds, sum_panels
-from sardonyx.ops.lowerings.recurrent_layer import BIAS, Group, Layer, R, Unit, W
+from sardonyx.ops.lowerings.recurrent_layer import (
+    BIAS,
+    INPUT_ROWS,
+    Group,
+    Layer,
+    R,
+    Unit,
+    W,
+)
 from sardonyx.ops.lowerings.windows import place_at
 from sardonyx.sizes import Size, ceil_div, min_of
 
-__all__ = ["ROWS", "Cell", "Source", "each_unit", "multiply_input"]
+__all__ = ["Cell", "Source", "each_unit", "multiply_input", "shared_rows"]
 
 UNITS = WIDTH  # hidden units whose activations are computed side by side
-ROWS = 4  # rows of a batch that share each load of the weights
-INPUT_ROWS = 6  # rows of the input's product that do: as many sums as registers hold
+ROWS, MOST_ROWS = 4, 8  # of a batch that share each load of the weights; where registers are many
 COLUMNS = (
     4  # gates of the input's product that share each load of the input, where there are no panels
 )
@@ -51,8 +61,21 @@ def _divides(part: int, size: Size) -> bool:
     return isinstance(size, int) and size % part == 0
 
 
+def shared_rows(layer: Layer) -> int:
+    """How many rows of a large batch share each load of the weights."""
+    if not layer.strips:
+        return ROWS
+    most = max(ROWS, min(MOST_ROWS, layer.sums // (max(layer.passes) * WIDTH)))
+    if layer.near and isinstance(layer.batch, int):  # rows for two threads
+        return max(ROWS, min(most, -(-layer.batch // 2)))
+    return most
+
+
 def multiply_input(layer: Layer) -> None:
     """given = W x + the bias of W, for all steps, tile by tile."""
+    if layer.strips:
+        _multiply_strips(layer)
+        return
     b, columns = layer.b, layer.gates * layer.hidden
     rows = layer.steps * layer.batch
     tile = min(INPUT_ROWS, max(rows, 1)) if isinstance(rows, int) else INPUT_ROWS
@@ -75,6 +98,44 @@ def multiply_input(layer: Layer) -> None:
                 first = strip * (STRIP // WIDTH) + part * (each // WIDTH)
                 panels = [_clamped(b, first + n, count, exact=exact) for n in range(each // WIDTH)]
                 _panels_of_input(layer, layer.w, d, places, panels)
+
+
+def _multiply_strips(layer: Layer) -> None:
+    """The same for units in strips: all gates of one strip, or of some where a unit has few."""
+    b, w, gates = layer.b, layer.w, layer.gates
+    assert w is not None
+    rows, each = layer.steps * layer.batch, max(1, COLUMNS // gates)
+    tile = min(MOST_ROWS, layer.sums // (each * gates * WIDTH))
+    tile = min(tile, max(rows, 1)) if isinstance(rows, int) else tile
+    tiles, parts = ceil_div(rows, tile), ceil_div(w.panels, each)
+    extents = (layer.directions, ceil_div(tiles, TILES), parts)
+    with (
+        b.parallel(extents, TILES * tile * each * gates * WIDTH * layer.features) as (
+            d,
+            block,
+            part,
+        ),
+        b.loop(min_of(tiles - block * TILES, TILES)) as one,
+    ):
+        places = _rows_of_tile(layer, (block * TILES + one) * tile, tile)
+        whole = w.panels % each == 0
+        strips = [_clamped(b, part * each + n, w.panels, exact=whole) for n in range(each)]
+        columns = [(gate, strip) for strip in strips for gate in range(gates)]
+        sums = sum_panels(
+            layer.site,
+            layer.dtype,
+            w,
+            [partial(layer.x, step, row) for step, row in places],
+            lambda k: [w.at(d, gate, strip, k) for gate, strip in columns],
+        )
+        for position, (gate, strip) in enumerate(columns):
+            first = strip * WIDTH
+            with b.loop(_lanes(b, first, layer.hidden, WIDTH), "vector") as lane:
+                column = gate * layer.hidden + place_at(b, first + lane, layer.hidden)
+                for number, (step, at) in enumerate(places):
+                    total = b.element(sums, (number * len(columns) + position) * WIDTH + lane)
+                    value = total + layer.bias(d, column) if layer.site.call.has(BIAS) else total
+                    b.store(layer.given, layer.strip_at(d, step, strip, at, gate, lane), value)
 
 
 def _together(layer: Layer, tile: int) -> int:
@@ -148,9 +209,11 @@ def each_unit(
     b, hidden, tile = layer.b, layer.hidden, group.tile
     width = min(UNITS, max(hidden, 1)) if isinstance(hidden, int) else UNITS
     whole = _divides(tile, layer.batch)
-    extents = (group.count, ceil_div(layer.batch, tile), ceil_div(hidden, width))
+    blocks, strips = ceil_div(layer.batch, tile), ceil_div(hidden, width)
     work = hidden * (len(gates) * tile * width)
-    with b.parallel(extents, work, backward=step % 2) as (number, block, strip):
+    extents = (group.count, blocks, strips) if layer.near else (group.count, strips, blocks)
+    with b.parallel(extents, work, backward=step % 2) as (number, outer, inner):
+        block, strip = (outer, inner) if layer.near else (inner, outer)
         d, start = group.first + number, strip * width
         lanes = _lanes(b, start, hidden, width)
         rows = [_clamped(b, block * tile + n, layer.batch, exact=whole) for n in range(tile)]
@@ -173,7 +236,7 @@ def each_unit(
                         for g in range(len(gates))
                     ]
                     unit = place_at(b, start + lane, hidden)
-                    cell(Unit(layer, d, row, unit, step, at, live, found))
+                    cell(Unit(layer, d, row, unit, strip, lane, step, at, live, found))
 
 
 def _sums_of_panels(
