@@ -65,7 +65,7 @@ def shared_rows(layer: Layer) -> int:
     """How many rows of a large batch share each load of the weights."""
     if not layer.strips:
         return ROWS
-    most = max(ROWS, min(MOST_ROWS, layer.sums // (max(layer.passes) * WIDTH)))
+    most = min(MOST_ROWS, layer.sums // (max(layer.passes) * WIDTH))
     if layer.near and isinstance(layer.batch, int):  # rows for two threads
         return max(ROWS, min(most, -(-layer.batch // 2)))
     return most
