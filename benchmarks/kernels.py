@@ -46,6 +46,7 @@ from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of
+from sardonyx.plan.amx import parts_beforehand
 from sardonyx.runtime.amx_trial import has_tiles
 from sardonyx.runtime.lines import on_a_line
 from sardonyx.runtime.threads import process_pool
@@ -68,7 +69,7 @@ class Case:
     output: Array
     a: Array
     b: NDArray[np.generic]
-    scratch: Array | None
+    scratch: NDArray[np.generic] | None
     model: onnx.ModelProto
     feeds: dict[str, Array]
     expected: Callable[[Array], Array]
@@ -116,8 +117,9 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
     spec = GemmSpec(m, n, k, Operand(k), Packed())
     if variant is not None:
         return Case(
-            f"{variant} {m}×{k}×{n}", 2 * m * k * n, amx("kernel", spec, "store_row", variant),
-            np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), None,
+            f"{variant} {m}×{k}×{n}", 2 * m * k * n,
+            amx("kernel", spec, "store_row", variant, beforehand=parts_beforehand(variant, 1, m, k) is not None),
+            np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), parts_of(variant, m, k),
             one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
         )  # fmt: skip
     few = suits_gemv(spec, ISA)
@@ -127,6 +129,12 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
         np.empty((m, n), np.float32), a, pack_b(b, tile), None,
         one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
     )  # fmt: skip
+
+
+def parts_of(variant: str, rows: int, inner: int) -> NDArray[np.uint16] | None:
+    """Memory for the parts of all rows, where the kernel splits them beforehand."""
+    elements = parts_beforehand(variant, 1, rows, inner)
+    return None if elements is None else np.zeros(elements, np.uint16)
 
 
 def batched_case(batch: int, m: int, k: int, n: int) -> Case:
@@ -149,13 +157,21 @@ def conv_case(
 ) -> Case:  # fmt: skip
     """A convolution; `tiled` is Winograd's way, counted as the multiplications that it saves were done."""
     packed: NDArray[np.generic]
+    scratch = None
     rank = len(size)
     pad = kernel // 2 if pad is None else pad
     out = tuple((s + 2 * pad - kernel) // stride + 1 for s in size)
     window = Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * rank, size, out)
     x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
     if variant is not None:
-        text = amx_conv("kernel", ConvSpec(1, channels, filters, window), "store_row", variant)
+        scratch = parts_of(variant, prod(out), channels * kernel**rank)
+        text = amx_conv(
+            "kernel",
+            ConvSpec(1, channels, filters, window),
+            "store_row",
+            variant,
+            beforehand=scratch is not None,
+        )
         packed = pack_tile_filters(w, planes_of(variant))
     elif tiled:
         tile = tile_for("winograd", filters)
@@ -190,7 +206,7 @@ def conv_case(
     return Case(
         f"{label} {channels}@{'×'.join(map(str, size))}→{filters} k{kernel} s{stride}",
         2 * prod(out) * w.size, text,
-        np.empty((1, prod(out), filters), np.float32), np.ascontiguousarray(np.moveaxis(x, 1, -1)), packed, None,  # type: ignore[arg-type]
+        np.empty((1, prod(out), filters), np.float32), np.ascontiguousarray(np.moveaxis(x, 1, -1)), packed, scratch,  # type: ignore[arg-type]
         model, {"x": x}, lambda y: np.moveaxis(y, 1, -1),
     )  # fmt: skip
 
@@ -210,18 +226,10 @@ def cases() -> Iterator[Callable[[], Case]]:
     yield lambda: batched_case(12, 128, 64, 128)
     yield lambda: batched_case(12, 128, 128, 64)
     yield lambda: conv_case("resnet50", 3, (224, 224), 64, 7, 2)
-    channels, size = 64, 56
-    for width, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
-        layers = [
-            (channels, size, width, 1, 1), (width, size, width, 3, stride), (channels, size, 4 * width, 1, stride),
-            (width, size // stride, 4 * width, 1, 1), (4 * width, size // stride, width, 1, 1),
-            (width, size // stride, width, 3, 1),
-        ]  # fmt: skip
-        for c, s, f, k, t in dict.fromkeys(layers):
-            yield lambda c=c, s=s, f=f, k=k, t=t: conv_case("resnet50", c, (s, s), f, k, t)
-            if (k, t) == (3, 1):
-                yield lambda c=c, s=s, f=f: conv_case("winograd", c, (s, s), f, 3, tiled=True)
-        channels, size = 4 * width, size // stride
+    for c, s, f, k, stride in resnet_layers():
+        yield lambda c=c, s=s, f=f, k=k, t=stride: conv_case("resnet50", c, (s, s), f, k, t)
+        if (k, stride) == (3, 1):
+            yield lambda c=c, s=s, f=f: conv_case("winograd", c, (s, s), f, 3, tiled=True)
     for c, s, f in [
         (32, 112, 16),
         (16, 112, 96),
@@ -250,6 +258,19 @@ def cases() -> Iterator[Callable[[], Case]]:
     yield lambda: conv_case("whisper", 384, (3000,), 384, 3, 2)
 
 
+def resnet_layers() -> Iterator[tuple[int, int, int, int, int]]:
+    """Channels, size of the image, filters, kernel and stride of ResNet50's convolutions behind the first."""
+    channels, size = 64, 56
+    for width, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
+        layers = [
+            (channels, size, width, 1, 1), (width, size, width, 3, stride), (channels, size, 4 * width, 1, stride),
+            (width, size // stride, 4 * width, 1, 1), (4 * width, size // stride, width, 1, 1),
+            (width, size // stride, width, 3, 1),
+        ]  # fmt: skip
+        yield from dict.fromkeys(layers)
+        channels, size = 4 * width, size // stride
+
+
 def tile_cases() -> Iterator[Callable[[], Case]]:
     """Through AMX tiles, where this process may use them: it asks for that by making its pool."""
     if not has_tiles(host_cpu()) or not process_pool().grants_tiles:
@@ -257,8 +278,10 @@ def tile_cases() -> Iterator[Callable[[], Case]]:
     for variant in PAIRS:
         for m, k, n in [(128, 768, 768), (128, 768, 3072), (128, 3072, 768), (197, 768, 3072)]:
             yield lambda v=variant, m=m, k=k, n=n: product_case(m, k, n, v)
-        for c, s, f, k in [(256, 14, 1024, 1), (128, 28, 128, 3), (256, 14, 256, 3)]:
-            yield lambda v=variant, c=c, s=s, f=f, k=k: conv_case(v, c, (s, s), f, k, variant=v)
+        for c, s, f, k, stride in resnet_layers():
+            yield lambda v=variant, c=c, s=s, f=f, k=k, t=stride: conv_case(
+                f"{v} resnet50", c, (s, s), f, k, t, variant=v
+            )
 
 
 def block(call: Callable[[], object], threads: int, seconds: float) -> float:

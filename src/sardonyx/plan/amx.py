@@ -20,6 +20,7 @@ __all__ = [
     "BYTE_TILES",
     "amx_pays",
     "amx_variants",
+    "parts_beforehand",
     "uses_amx",
     "with_byte_tiles",
 ]
@@ -28,6 +29,7 @@ BYTE_TILES = ("gemm amx", "direct amx")
 
 AMX_PARTS = {"amx6": 3, "amx3": 2, "amx1": 1}
 AMX_PANEL, AMX_DEPTH = 32, 32  # weights are filled up to whole panels of columns and steps of K
+AMX_STRIP = 32  # rows that are split and multiplied together
 
 _ALLOWED = {
     "float32": ("amx6",),
@@ -43,6 +45,9 @@ _TILE = (
     1.25 / 512
 )  # a column, for each product: a tile has 16 × 16 × 32 in 16 cycles, and some wait for memory
 _SPLIT = 0.25  # for each part
+# All rows are split beforehand where they are so few that threads share them, each with columns of its own: with more,
+# each has rows of its own, and splits a strip of them right before it is multiplied.
+_SHARED_ROWS, _SHARED_BYTES = 512, 4 << 20
 _GAIN = 0.8  # of the plain kernel's time: less may be a mistake of these numbers
 
 
@@ -62,6 +67,17 @@ def amx_pays(variant: str, rows: Size, inner: int, columns: int) -> bool:
     deeper = -(-inner // AMX_DEPTH) * AMX_DEPTH / inner
     tiles = deeper * (filled * products * _TILE + AMX_PARTS[variant] * _SPLIT)
     return tiles <= _GAIN * columns * _PLAIN
+
+
+def parts_beforehand(variant: str, batch: Size, rows: Size, inner: Size) -> int | None:
+    """Elements of all rows' parts, where they are split before any of them is multiplied; None where they are not."""
+    if variant not in AMX_PARTS or not isinstance(rows, int) or not isinstance(inner, int):
+        return None
+    if not isinstance(batch, int) or rows > _SHARED_ROWS:
+        return None
+    filled = -(-rows // AMX_STRIP) * AMX_STRIP * -(-inner // AMX_DEPTH) * AMX_DEPTH
+    elements = batch * filled * AMX_PARTS[variant]
+    return elements if 0 < elements * 2 <= _SHARED_BYTES else None
 
 
 def with_byte_tiles(

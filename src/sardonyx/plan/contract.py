@@ -12,7 +12,7 @@ from sardonyx.loops.index import coefficient, unflatten
 from sardonyx.loops.nodes import Cast, Dtype, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
-from sardonyx.plan.amx import AMX_PANEL, AMX_PARTS
+from sardonyx.plan.amx import AMX_PANEL, AMX_PARTS, parts_beforehand
 from sardonyx.plan.choice import (
     HALF_WEIGHTS,
     choose,
@@ -89,6 +89,8 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     widened = target.widens_halves and b.dtype == "f16" and fixed and not few
     held = contraction.dtype if widened else None
     packed, operand = _packed(writer, b, contraction, batch, panel, choice.variant, held)
+    parts = parts_beforehand(choice.variant, 1 if merged else batch, rows, contraction.inner)
+    split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     writer.b.reset()
     epilogue = row_epilogue(writer, group, contraction, merged)
     kernel = ProductKernel(
@@ -104,6 +106,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
         contraction.dtype,
         epilogue,
         widened=widened,
+        split=split,
     )
     sizes: list[Size] = [kernel.batch, rows, kernel.columns, kernel.inner]
     for matrix in (a, operand):

@@ -23,7 +23,7 @@ from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, Position, TransposedConvolution, Window
 from sardonyx.ops.lowerings.windows import NO_ROOM
-from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS
+from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS, parts_beforehand
 from sardonyx.plan.choice import (
     choose,
     convolution_problem,
@@ -386,6 +386,9 @@ def _around(
     buffer = channels_last_input(writer, case.source, case.stored)
     counts = tuple(phase.count for phase in phases)
     packed = writer.extra(filters, case.stored, "in")
+    inner = case.channels * math.prod(window.kernel)
+    parts = parts_beforehand(choice.variant, shape[0], product(counts), inner)
+    split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     ending = None if finish is None else _ending(writer, finish, case.outputs)
     storing = _epilogue if ending is None else _storing
     epilogue, room = with_room(storing(writer, group, case, phases), window)
@@ -408,6 +411,7 @@ def _around(
         epilogue,
         ending=ending,
         room=room,
+        split=split,
     )
     return writer.done(complete(kernel, (*shape, *counts, *(size for size, _, _ in room))))
 

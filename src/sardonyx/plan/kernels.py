@@ -128,6 +128,7 @@ class ProductKernel(_Contraction):
         coded: what the packed operand is where it is not a matrix of `dtype`.
         origin: the byte of A that counts as 0 where bytes are split.
         widened: the constant that was packed has the type that is summed, and not that of A.
+        split: scratch for the parts of A's numbers, where all of them are split before any is multiplied.
     """
 
     batch: Size
@@ -146,6 +147,7 @@ class ProductKernel(_Contraction):
     origin: int = 0
     begin: Begin | None = None
     widened: bool = False
+    split: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ class ConvolutionKernel(_Contraction):
         ending: what the kernel itself does to its sums, where these are float16.
         room: of axes where only a run knows whether a window fits: the padded input's size, what a window covers, and the
             number of the reason for refusing.
+        split: as of a product.
     """
 
     input: int
@@ -199,6 +202,7 @@ class ConvolutionKernel(_Contraction):
     origin: int = 0
     ending: Ending | None = None
     room: tuple[tuple[Size, int, int], ...] = ()
+    split: int | None = None
 
     @property
     def depthwise(self) -> bool:

@@ -80,6 +80,8 @@ def _touched(kernel: KernelSource) -> frozenset[int]:
         found |= {kernel.input, kernel.weights}
     elif isinstance(kernel, AttentionKernel):
         found |= {kernel.packed_keys, kernel.packed_values}
+    if isinstance(kernel, ProductKernel | ConvolutionKernel) and kernel.split is not None:
+        found |= {kernel.split}
     return frozenset(found)
 
 

@@ -241,8 +241,9 @@ def test_a_kept_model_with_tiles_is_not_opened_where_they_are_not_granted(
     key = artifact.artifact_key(path, read_environment())
     assert key is not None
     assert keep(cache, key, native, (), (), (), {}, choosing)
-    assert artifact.open_kept(cache, key, choosing) is None
     pool = process_pool()
+    monkeypatch.setattr(pool, "grants_tiles", False)
+    assert artifact.open_kept(cache, key, choosing) is None
     monkeypatch.setattr(pool, "grants_tiles", True)
     assert artifact.open_kept(cache, key, choosing) is not None
 

@@ -61,6 +61,8 @@ def render_contraction(kernel: ProductKernel | ConvolutionKernel, name: str, isa
     else:
         text = _convolution(kernel, isa)
         buffers, scratch = (kernel.input, kernel.weights), "0"
+    if kernel.split is not None:
+        scratch = f"p[{kernel.split}]"
     if f"{_OF_HALVES}(" in text:
         epilogue += "\n" + render_epilogue(kernel.epilogue, _OF_HALVES, "f16")
     if f"{_SOON}(" in text:
@@ -137,7 +139,8 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         batch=extent(kernel.batch, name_of),
     )
     if kernel.choice.variant in PAIRS:
-        return amx("contract", spec, "store_row", kernel.choice.variant)
+        split = kernel.split is not None
+        return amx("contract", spec, "store_row", kernel.choice.variant, beforehand=split)
     if kernel.choice.variant == "gemm f16":
         return half_product("contract", spec, "store_row", isa, _OF_HALVES)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
@@ -259,7 +262,8 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
     if kernel.choice.variant in PAIRS:
         tiled = _conv_spec(kernel, name_of)
-        return amx_conv("contract", tiled, "store_row", kernel.choice.variant)
+        split = kernel.split is not None
+        return amx_conv("contract", tiled, "store_row", kernel.choice.variant, beforehand=split)
     if kernel.choice.variant == "direct f16":
         spec_of_halves = _conv_spec(kernel, name_of)
         return half_convolution("contract", spec_of_halves, "store_row", isa, _OF_HALVES)

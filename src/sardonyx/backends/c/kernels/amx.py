@@ -4,13 +4,18 @@
     amx3   a = a0 + a1, b likewise, without a1 b1: an error of about 1e-6
     amx1   a = a0, b = b0: bfloat16
 
-    task = (batch, block of columns, block of rows)
-        for every block of K                                      B's block stays in L2
-            for every strip of up to 32 rows
-                split its rows: [step of 32 k][plane][row][32 k]   on the stack
-                for every panel of 32 columns
-                    2 × 2 tiles of sums, over the steps of the block
-                after the last block of K: epilogue, row by row
+    many rows                                                        few rows: threads share them
+    task = (batch, block of columns, block of rows)                  every strip, by all threads
+        for every block of K                                             split its rows into scratch memory
+            for every strip of up to 32 rows                         task = (batch, block of columns, block of rows)
+                split its rows: [step of 32 k][plane][row][32 k]         for every block of K
+                for every panel of 32 columns                                for every group of panels
+                    2 × 2 tiles of sums, over the block's steps                  for every strip
+                after the last block of K: epilogue                                  2 × 2 tiles of sums for each panel
+                                                                                     after the last block of K: epilogue
+
+B's block stays in L2 while many rows go by. Few rows stay there themselves while B goes by, once: each strip asks for its
+share of what is multiplied after the group of panels.
 
 Of the eight tiles four are sums: a dot product waits for the last one on the same sums for as long as three others
 take. The other four are two tiles of A and two of B. From one pair of planes to the next only one side is loaded
@@ -50,7 +55,10 @@ _BLOCK = (
 )  # bytes of B in a block: what a second-level cache of 2 MB holds beside everything else
 _COLUMNS = (64, 512)  # of a block, at least and at most
 _SUMS = 1 << 16  # elements of C that wait on the stack for the next block of K
-_STRIPS = 32  # in a block of rows
+_HELD = 3 << 17  # bytes of A in a block: what else a second-level cache has room for
+_STRIPS = 32  # in a block of rows, at most
+_GROUP = 2  # panels that are multiplied by one strip after the other, where A was split beforehand
+_PIECE = 16  # steps of a strip that are split at a time, beforehand
 _TASK = 1 << 20  # multiplications worth a task of their own
 _WIDTH = 1536  # columns × products of a task: less would split A more often than it is multiplied
 
@@ -62,26 +70,31 @@ def planes_of(variant: str) -> int:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """How a product is cut: of K, so many steps at a time; of C, strips × panels a task."""
+    """How a product is cut: of K, so many steps at a time; of C, strips × panels a task, and panels in a group."""
 
     steps: int
     panels: int
     strips: int
+    group: int
     in_parts: bool  # K takes more than one block, so that sums wait in memory
 
 
-def _choose_blocks(spec: Split, planes: int) -> _Blocks:
+def _choose_blocks(spec: Split, planes: int, *, beforehand: bool) -> _Blocks:
     steps, in_parts = _STEPS, True
     if isinstance(spec.k, int):
         whole = max(1, -(-spec.k // DEPTH))
         parts = -(-whole // _STEPS)
         steps, in_parts = -(-whole // parts), parts > 1
+    strips = min(max(_HELD // (steps * planes * _PLANE * 2), 1), _STRIPS) if beforehand else _STRIPS
     columns = min(max(_BLOCK // (steps * DEPTH * planes * 2), _COLUMNS[0]), _COLUMNS[1])
     if isinstance(spec.n, int):
         columns = min(columns, max(1, spec.n))
     panels = -(-columns // COLUMNS)
-    strips = max(1, _SUMS // (ROWS * panels * COLUMNS)) if in_parts else _STRIPS
-    return _Blocks(steps, panels, strips, in_parts)
+    if in_parts and beforehand:
+        panels = min(panels, max(1, _SUMS // (ROWS * strips * COLUMNS)))
+    elif in_parts:
+        strips = max(1, _SUMS // (ROWS * panels * COLUMNS))
+    return _Blocks(steps, panels, strips, min(_GROUP, panels) if beforehand else panels, in_parts)
 
 
 @dataclass(frozen=True)
@@ -101,7 +114,7 @@ class Split:
     rows: str
 
 
-def amx(name: str, spec: GemmSpec, epilogue: str, variant: str) -> str:
+def amx(name: str, spec: GemmSpec, epilogue: str, variant: str, *, beforehand: bool = False) -> str:
     """C text of a product as a static function; B is packed by `pack_tiles(…, planes_of(variant))`."""
     assert isinstance(spec.b, Packed)
     assert spec.a.dtype == "f32"
@@ -125,14 +138,23 @@ static inline const float *{name}_step(const struct {name}_row *row, int64_t s, 
 }}
 """
     split = Split(spec.m, spec.n, spec.k, spec.batch, rows)
-    return split_contraction(name, split, epilogue, variant)
+    return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
-def split_contraction(name: str, spec: Split, epilogue: str, variant: str) -> str:
+def split_contraction(
+    name: str, spec: Split, epilogue: str, variant: str, *, beforehand: bool = False
+) -> str:
     """C text of a contraction as a static function, as `amx`."""
     planes = planes_of(variant)
-    blocks = _choose_blocks(spec, planes)
+    blocks = _choose_blocks(spec, planes, beforehand=beforehand)
     widest = max(1, _WIDTH // len(PAIRS[variant]) // COLUMNS)
+    first = f"""\
+    const int64_t pieces = batch * strips * sx_pieces(sx_pieces({spec.k}, {DEPTH}), {_PIECE});
+    if (tasks == 1)
+        {name}_split_all(&job, 0, pieces);
+    else
+        run->parallel(run, pieces, 1, {name}_split_all, &job);
+"""
     return f"""\
 #include "tiles.h"
 {SUPPORT}
@@ -140,19 +162,20 @@ struct {name}_job {{
     const struct env *env;
     const float *a;
     const uint16_t *b;
+    uint16_t *split;
     const int64_t *n;
     int64_t row_blocks, column_blocks;
 }};
 
 {spec.rows}
-{_splitting(name, planes)}
-{_micro_kernel(name, variant)}
+{_splitting(name, spec, planes, beforehand)}
+{_micro_kernel(name, variant, beforehand)}
 {_again(name, spec, planes)}
-{_tasks(name, spec, epilogue, blocks, planes)}
+{_tasks(name, spec, epilogue, blocks, variant, beforehand)}
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
-    (void)scratch, (void)n;
-    struct {name}_job job = {{env, a, b, n, 1, 1}};
+    (void)n;
+    struct {name}_job job = {{env, a, b, scratch, n, 1, 1}};
     const int64_t height = {spec.m}, width = {spec.n}, batch = {spec.batch};
     const int64_t strips = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
     const double work = (double)height * (double)width * (double)batch * (double)({spec.k});
@@ -160,7 +183,7 @@ static void {name}(
         return;
     /* An element is the same in any task, so that their number may depend on that of the threads: some for each, and
      * as many for each, as far as that leaves them wide. */
-    const int64_t threads = run->threads > 1 ? run->threads : 1, most = sx_pieces(panels, {widest});
+    const int64_t threads = run->threads > 1 ? run->threads : 1, most = sx_pieces(panels, {blocks.group if beforehand else widest});
     const int64_t wanted = work < {_TASK}.0 * 3 * (double)threads ? (int64_t)(work / {_TASK}.0) : 3 * threads;
     job.row_blocks = sx_pieces(strips, {blocks.strips});
     job.column_blocks = sx_pieces(panels, {blocks.panels});
@@ -171,6 +194,7 @@ static void {name}(
     int64_t tasks = job.row_blocks * job.column_blocks * batch;
     while (tasks > 1 && tasks % threads != 0 && tasks < 8 * threads && job.column_blocks < most)
         tasks = job.row_blocks * ++job.column_blocks * batch;
+{first if beforehand else ""}\
     if (tasks == 1)
         {name}_blocks(&job, 0, 1);
     else
@@ -179,9 +203,27 @@ static void {name}(
 """
 
 
-def _splitting(name: str, planes: int) -> str:
+def _splitting(name: str, spec: Split, planes: int, beforehand: bool) -> str:
     """A strip of A as planes. Three operations round to 8 bits: what they overflow on is not finite any more."""
+    rounded = planes if planes < 3 else 2  # what is left of 24 bits then has no more than 8
+    odd = ", ".join(str(2 * i + 1) for i in range(DEPTH))
+    all_of_them = f"""
+static void {name}_split_all(void *arg, int64_t begin, int64_t end) {{
+    const struct {name}_job *job = arg;
+    const int64_t *n = job->n;
+    const int64_t strips = sx_pieces({spec.m}, {ROWS}), steps = sx_pieces({spec.k}, {DEPTH}), pieces = sx_pieces(steps, {_PIECE});
+    (void)n;
+    for (int64_t task = begin; task < end; task++) {{
+        const int64_t strip = task / pieces, s0 = task % pieces * {_PIECE};
+        {name}_split(
+            job, strip / strips, strip % strips, s0, sx_least(steps - s0, {_PIECE}), job->split + (strip * steps + s0) * {planes * _PLANE});
+    }}
+}}
+"""
     return f"""\
+typedef float {name}_lanes __attribute__((vector_size(64), aligned(4)));
+typedef uint16_t {name}_halves __attribute__((vector_size(64), aligned(2)));
+
 static inline float {name}_value(uint32_t bits) {{
     return ((union {{ uint32_t bits; float value; }}){{bits}}).value;
 }}
@@ -190,29 +232,57 @@ static inline uint32_t {name}_bits(float value) {{
     return ((union {{ float value; uint32_t bits; }}){{value}}).bits;
 }}
 
-static inline void {name}_split(const float *from, uint16_t *to) {{
+static inline {name}_lanes {name}_round({name}_lanes values) {{
 #pragma clang fp contract(off)
-    float rest[{DEPTH}];
-    for (int32_t i = 0; i < {DEPTH}; i++)
-        rest[i] = from[i];
-    for (int32_t plane = 0; plane < {planes}; plane++)
-        for (int32_t i = 0; i < {DEPTH}; i++) {{
-            const float scaled = rest[i] * 65537.0f;
-            const float part = scaled - (scaled - rest[i]);
-            to[plane * {_PLANE} + i] = (uint16_t)({name}_bits(part) >> 16);
-            rest[i] -= part;
-        }}
+    const {name}_lanes scaled = values * 65537.0f;
+    return scaled - (scaled - values);
 }}
-"""
+
+/* The parts of {DEPTH} numbers, plane by plane: the upper halves of their bits. */
+static inline void {name}_parts(const float *from, uint16_t *to) {{
+    {name}_lanes low = *(const {name}_lanes *)from, high = *(const {name}_lanes *)(from + {DEPTH // 2});
+    for (int32_t plane = 0; plane < {planes}; plane++) {{
+        const {name}_lanes first = plane < {rounded} ? {name}_round(low) : low;
+        const {name}_lanes second = plane < {rounded} ? {name}_round(high) : high;
+        *({name}_halves *)(to + plane * {_PLANE}) = __builtin_shufflevector(
+            ({name}_halves)first, ({name}_halves)second, {odd});
+        low -= first;
+        high -= second;
+    }}
+}}
+
+/* So many steps of a strip, from step s0 on. */
+static void {name}_split(
+    const struct {name}_job *job, int64_t b, int64_t strip, int64_t s0, int64_t count, uint16_t *to) {{
+    const int64_t *n = job->n;
+    const int64_t height = {spec.m}, strips = sx_pieces(height, {ROWS});
+    const int64_t shortest = height / strips, taller = height % strips;
+    const int64_t m = strip * shortest + sx_least(strip, taller), taken = shortest + (strip < taller);
+    const int64_t filled = taken < 2 ? 2 : taken;
+    (void)n;
+    for (int64_t r = 0; r < filled; r++) {{
+        const struct {name}_row row = {name}_row(job, b, m + sx_least(r, taken - 1));
+        for (int64_t s = 0; s < count; s++) {{
+            float values[{DEPTH}];
+            {name}_parts({name}_step(&row, s0 + s, values), to + s * {planes * _PLANE} + r * {DEPTH});
+        }}
+    }}
+}}
+{all_of_them if beforehand else ""}"""
 
 
-def _micro_kernel(name: str, variant: str) -> str:
+def _micro_kernel(name: str, variant: str, beforehand: bool) -> str:
     """Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
     planes = planes_of(variant)
     places = list(enumerate(("sums", "sums + 16", "below", "below + 16")))
     zero = "\n".join(f"        sx_tile_zero({tile});" for tile, _ in places)
     load = "\n".join(f"        sx_tile_load({tile}, {at}, pitch);" for tile, at in places)
     store = "\n".join(f"    sx_tile_store({tile}, {at}, pitch);" for tile, at in places)
+    asking = (
+        ["for (int64_t i = 0; i < lines; i++, ahead += 32)", "    __builtin_prefetch(ahead, 0, 2);"]
+        if beforehand
+        else []
+    )
     body: list[str] = []
     held: tuple[int | None, int | None] = (None, None)
     for a, b in PAIRS[variant]:
@@ -232,8 +302,13 @@ def _micro_kernel(name: str, variant: str) -> str:
             "sx_tile_dot(1, 4, 7);",
             "sx_tile_dot(2, 5, 6);",
             "sx_tile_dot(3, 5, 7);",
+            *asking,
         ]
     lines = "\n".join(f"        {line}" for line in body)
+    asked, ahead = "", ""
+    if beforehand:
+        asked = " With\n * every pair of planes so many cache lines are asked for that lie ahead."
+        ahead = ",\n    const uint16_t *ahead, int64_t lines"
     return f"""\
 /* Tiles for strips of so many rows: those above, and those below. */
 static void {name}_configure(int64_t rows) {{
@@ -247,9 +322,9 @@ static void {name}_configure(int64_t rows) {{
     sx_tiles_configure(config);
 }}
 
-/* 32 columns of a strip, over `steps` steps; the strip's lower rows begin `upper` rows down. */
+/* 32 columns of a strip, over `steps` steps; the strip's lower rows begin `upper` rows down.{asked} */
 static __attribute__((noinline)) void {name}_tiles(
-    const uint16_t *a, int64_t upper, const uint16_t *b, int64_t steps, float *sums, int64_t pitch, int32_t fresh) {{
+    const uint16_t *a, int64_t upper, const uint16_t *b, int64_t steps, float *sums, int64_t pitch, int32_t fresh{ahead}) {{
     const uint16_t *lower = a + upper * {DEPTH};
     float *below = sums + upper * pitch;
     pitch *= (int64_t)sizeof *sums;
@@ -301,14 +376,42 @@ static __attribute__((noinline)) void {name}_again(
 """
 
 
-def _tasks(name: str, spec: Split, epilogue: str, blocks: _Blocks, planes: int) -> str:
+def _tasks(
+    name: str, spec: Split, epilogue: str, blocks: _Blocks, variant: str, beforehand: bool
+) -> str:
     """The body of the parallel loop."""
-    pitch = (
-        blocks.panels * COLUMNS + 16
-    )  # no power of two: rows of a tile would share a place in the cache
+    planes = planes_of(variant)
+    width = blocks.panels if blocks.in_parts else blocks.group
+    pitch = width * COLUMNS + 16  # no power of two: rows of a tile would share a place in the cache
     sums = pitch * ROWS * (blocks.strips if blocks.in_parts else 1)
-    place = f"acc + (m - top) * {pitch}" if blocks.in_parts else "acc"
+    place = (
+        f"acc + (m - top) * {pitch} + (first - first_panel) * {COLUMNS}"
+        if blocks.in_parts
+        else "acc"
+    )
     step = planes * _PLANE
+    buffer, split, ahead, asked = "", "", "", ""
+    if beforehand:
+        strip_of = f"job->split + ((b * strips + strip) * steps + s0) * {step}"
+        pairs = len(PAIRS[variant])
+        lines = step * 2 // 64 // pairs
+        ahead = f"""\
+                        /* What is multiplied after this group: the next one, or the first one's next steps. */
+                        const int32_t beside = panel + {blocks.group} < last_panel;
+                        const int64_t next = beside ? panel + {blocks.group} : first_panel + panel - first;
+                        const int64_t there = beside ? s0 : s0 + {blocks.steps};
+                        const int64_t lines = there < steps ? sx_pieces({lines}, last_strip - first_strip) : 0;
+                        const uint16_t *ahead = job->b + (next * steps + there) * {step};
+"""
+        asked = f", ahead + (strip - first_strip) * taken_steps * lines * {32 * pairs}, lines"
+    else:
+        strip_of = "split"
+        buffer = f"""\
+    __attribute__((aligned(64))) uint16_t split[{blocks.steps * step}];
+"""
+        split = f"""\
+                    {name}_split(job, b, strip, s0, taken_steps, split);
+"""
     return f"""\
 static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
@@ -317,7 +420,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
     const int64_t strips = sx_pieces(height, {ROWS}), panels = sx_pieces(width, {COLUMNS});
     const int64_t steps = sx_pieces(depth, {DEPTH});
     const int64_t shortest = height / strips, taller = height % strips;
-    __attribute__((aligned(64))) uint16_t split[{blocks.steps * step}];
+{buffer}\
     __attribute__((aligned(64))) float acc[{sums}];
     int64_t configured = 0;
     (void)n;
@@ -329,39 +432,37 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
         const int64_t last_panel = sx_border(panels, job->column_blocks, column_block + 1);
         const int64_t first_strip = sx_border(strips, job->row_blocks, row_block);
         const int64_t last_strip = sx_border(strips, job->row_blocks, row_block + 1);
-        const int64_t column = first_panel * {COLUMNS};
-        const int64_t count = sx_least(width, last_panel * {COLUMNS}) - column;
         const int64_t top = first_strip * shortest + sx_least(first_strip, taller);
         (void)b, (void)top;
         for (int64_t s0 = 0; s0 == 0 || s0 < steps; s0 += {blocks.steps}) {{
             const int64_t taken_steps = sx_least(steps - s0, {blocks.steps});
-            for (int64_t strip = first_strip; strip < last_strip; strip++) {{
-                const int64_t m = strip * shortest + sx_least(strip, taller);
-                const int64_t taken = shortest + (strip < taller);
-                float *sums = {place};
-                if (taken != configured)
-                    {name}_configure(configured = taken);
-                for (int64_t r = 0; r < taken || r < 2; r++) {{
-                    const struct {name}_row row = {name}_row(job, b, m + sx_least(r, taken - 1));
-                    for (int64_t s = 0; s < taken_steps; s++) {{
-                        float values[{DEPTH}];
-                        {name}_split({name}_step(&row, s0 + s, values), split + s * {step} + r * {DEPTH});
+            for (int64_t first = first_panel; first < last_panel; first += {blocks.group}) {{
+                const int64_t last = sx_least(first + {blocks.group}, last_panel), column = first * {COLUMNS};
+                const int64_t count = sx_least(width, last * {COLUMNS}) - column;
+                for (int64_t strip = first_strip; strip < last_strip; strip++) {{
+                    const int64_t m = strip * shortest + sx_least(strip, taller);
+                    const int64_t taken = shortest + (strip < taller);
+                    float *sums = {place};
+                    if (taken != configured)
+                        {name}_configure(configured = taken);
+{split}\
+                    for (int64_t panel = first; panel < last; panel++) {{
+{ahead}\
+                        {name}_tiles(
+                            {strip_of}, (taken + 1) / 2, job->b + (panel * steps + s0) * {step}, taken_steps,
+                            sums + (panel - first) * {COLUMNS}, {pitch}, s0 == 0{asked});
                     }}
-                }}
-                for (int64_t panel = first_panel; panel < last_panel; panel++)
-                    {name}_tiles(
-                        split, (taken + 1) / 2, job->b + (panel * steps + s0) * {step}, taken_steps,
-                        sums + (panel - first_panel) * {COLUMNS}, {pitch}, s0 == 0);
-                if (s0 + taken_steps < steps)
-                    continue;
-                for (int64_t r = 0; r < taken; r++) {{
-                    float *row = sums + r * {pitch};
-                    uint32_t finite = 1;
-                    for (int64_t j = 0; j < count; j++)
-                        finite &= (uint32_t){name}_finite(row[j]);
-                    if (!finite)
-                        {name}_again(job, b, m + r, column, count, row);
-                    {epilogue}(job->env, b, m + r, column, count, row);
+                    if (s0 + taken_steps < steps)
+                        continue;
+                    for (int64_t r = 0; r < taken; r++) {{
+                        float *row = sums + r * {pitch};
+                        uint32_t finite = 1;
+                        for (int64_t j = 0; j < count; j++)
+                            finite &= (uint32_t){name}_finite(row[j]);
+                        if (!finite)
+                            {name}_again(job, b, m + r, column, count, row);
+                        {epilogue}(job->env, b, m + r, column, count, row);
+                    }}
                 }}
             }}
         }}

@@ -27,7 +27,9 @@ def pack_tile_filters(weights: NDArray[np.float32], planes: int) -> NDArray[np.u
     return pack_tiles(columns.reshape(-1, weights.shape[0]), planes)
 
 
-def amx_conv(name: str, spec: ConvSpec, epilogue: str, variant: str) -> str:
+def amx_conv(
+    name: str, spec: ConvSpec, epilogue: str, variant: str, *, beforehand: bool = False
+) -> str:
     """C text of the convolution as a static function; the epilogue's row is a pixel of an image, as of `conv`."""
     assert spec.groups == 1
     assert spec.channels % DEPTH == 0
@@ -35,7 +37,7 @@ def amx_conv(name: str, spec: ConvSpec, epilogue: str, variant: str) -> str:
     split = Split(
         spec.window.pixels, spec.filters, taps * spec.channels, spec.images, _rows(name, spec)
     )
-    return split_contraction(name, split, epilogue, variant)
+    return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
 def _rows(name: str, spec: ConvSpec) -> str:

@@ -22,6 +22,7 @@ from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.options import read_environment
+from sardonyx.plan.amx import parts_beforehand
 
 Array = NDArray[np.float32]
 EMULATION = (Path(__file__).parent / "emulated_tiles.h").read_text(encoding="utf-8")
@@ -42,13 +43,16 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def results(kernel: Kernel, shape: tuple[int, ...], a: Array, packed: NDArray[np.uint16], sizes: tuple[int, ...] = ()) -> Array:  # fmt: skip
+def results(
+    kernel: Kernel, shape: tuple[int, ...], a: Array, packed: NDArray[np.uint16], sizes: tuple[int, ...] = (),
+    split: NDArray[np.uint16] | None = None,
+) -> Array:  # fmt: skip
     """The answer, the same to the bit in order, in reverse and on two threads; tiles are released."""
     answers = []
     kernel.start()
     for order in (IN_ORDER, REVERSED, THREADED):
         c = np.full(shape, np.nan, np.float32)
-        kernel.call(order, c, a, packed, None, sizes)
+        kernel.call(order, c, a, packed, split, sizes)
         answers.append(c)
     kernel.stop()
     assert all(np.array_equal(answers[0].view(np.uint32), other.view(np.uint32)) for other in answers)  # fmt: skip
@@ -118,6 +122,41 @@ def test_static_sizes_give_the_bits_of_dynamic_ones(
     answer = results(static, (m, n), a, pack_tiles(b, 3))
     assert errors(answer, a, b).max() <= LOST["amx6"]
     assert np.array_equal(answer, product(kernels["amx6"], "amx6", a, b))
+
+
+@pytest.mark.parametrize("variant", PAIRS)
+def test_rows_that_are_split_beforehand_give_the_same_bits(
+    variant: str, kernels: dict[str, Kernel], tmp_path: Path
+) -> None:
+    for m, n, k in ((1, 1, 1), (2, 33, 70), (49, 160, 96), (128, 300, 70), (65, 70, 1100), (400, 40, 1600)):  # fmt: skip
+        a, b = numbers(m, k), numbers(k, n)
+        size = parts_beforehand(variant, 1, m, k)
+        assert size is not None
+        for spec, sizes in (
+            (DYNAMIC, (m, n, k)),
+            (GemmSpec(m, n, k, Operand(k), Packed()), ()),
+        ):
+            text = EMULATION + amx("beforehand", spec, "store_row", variant, beforehand=True)
+            folder = tmp_path / f"{m}-{n}-{k}-{len(sizes)}"
+            folder.mkdir()
+            kernel = compile_kernel("beforehand", text, folder)
+            split, packed = np.zeros(size + 8, np.uint16), pack_tiles(b, planes_of(variant))
+            split[size:] = 7
+            answer = results(kernel, (m, n), a, packed, sizes, split)
+            assert np.array_equal(answer, product(kernels[variant], variant, a, b))
+            assert np.all(split[size:] == 7)
+
+
+def test_a_batch_that_is_split_beforehand(tmp_path: Path) -> None:
+    batch, m, n, k = 3, 40, 45, 70
+    spec = GemmSpec(m, n, k, Operand(k, 1, f"b * {m * k}"), Packed(), batch)
+    kernel = compile_kernel("product", EMULATION + amx("product", spec, "store_row", "amx6", beforehand=True), tmp_path)  # fmt: skip
+    a, b = numbers(batch, m, k), numbers(k, n)
+    size = parts_beforehand("amx6", batch, m, k)
+    assert size is not None
+    answer = results(kernel, (batch, m, n), a, pack_tiles(b, 3), (), np.zeros(size, np.uint16))
+    for one, rows in zip(answer, a, strict=True):
+        assert errors(one, rows, b).max() <= LOST["amx6"]
 
 
 def test_a_batch_and_a_transposed_left_operand(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
+from sardonyx.plan.amx import parts_beforehand
 
 Array = NDArray[np.float32]
 EMULATION = (Path(__file__).parent / "emulated_tiles.h").read_text(encoding="utf-8")
@@ -40,7 +41,7 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def answers(text: str, spec: ConvSpec, x: Array, packed: NDArray[np.generic], folder: Path, sizes: tuple[int, ...] = (), window: Window | None = None) -> Array:  # fmt: skip
+def answers(text: str, spec: ConvSpec, x: Array, packed: NDArray[np.generic], folder: Path, sizes: tuple[int, ...] = (), window: Window | None = None, split: NDArray[np.uint16] | None = None) -> Array:  # fmt: skip
     """The same bits in every order of the tasks."""
     kernel = compile_kernel("window", text, folder)
     pixels = prod(int(size) for size in (window or spec.window).output)
@@ -48,7 +49,7 @@ def answers(text: str, spec: ConvSpec, x: Array, packed: NDArray[np.generic], fo
     kernel.start()
     for order in (IN_ORDER, REVERSED, THREADED):
         y = np.full((x.shape[0], pixels, spec.filters), np.nan, np.float32)
-        kernel.call(order, y, x, packed, sizes=sizes)
+        kernel.call(order, y, x, packed, split, sizes)
         found.append(y)
     kernel.stop()
     assert len({y.tobytes() for y in found}) == 1
@@ -74,6 +75,21 @@ def test_windows(name: str, channels: int, filters: int, tmp_path: Path) -> None
     text = EMULATION + amx_conv("window", spec, "store_row", "amx6")
     y = answers(text, spec, x, pack_tile_filters(w, 3), tmp_path)
     assert np.all(np.abs(y - expected) <= LOST["amx6"] * scale)
+
+
+def test_images_that_are_split_beforehand_give_the_same_bits(tmp_path: Path) -> None:
+    spec = ConvSpec(2, 32, 40, WINDOWS["3x3 strided"])
+    x, w = numbers(2, 9, 12, 32), numbers(40, 32, 3, 3)
+    found = []
+    for beforehand in (False, True):
+        folder = tmp_path / str(beforehand)
+        folder.mkdir()
+        text = EMULATION + amx_conv("window", spec, "store_row", "amx3", beforehand=beforehand)
+        size = parts_beforehand("amx3", 2, 30, 288)
+        assert size is not None
+        split = np.zeros(size, np.uint16)
+        found.append(answers(text, spec, x, pack_tile_filters(w, 2), folder, split=split))
+    assert np.array_equal(*found)
 
 
 @pytest.mark.parametrize("variant", PAIRS)
