@@ -22,6 +22,7 @@ __all__ = [
     "amx_variants",
     "parts_beforehand",
     "uses_amx",
+    "whole_steps",
     "with_byte_tiles",
 ]
 
@@ -37,7 +38,8 @@ _ALLOWED = {
     "bfloat16": ("amx1", "amx3", "amx6"),
 }
 # Fewer rows wait for the weights, whose parts are no smaller than float32. Bytes: a step has 64 of them.
-_LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 16, 64, 32
+_LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 16, 16, 24
+_LEAST_BYTES = 64  # of K, where bytes are multiplied
 
 # In cycles of a core, for every row and value of K.
 _PLAIN = 1 / 32  # a column by two multipliers of 16 lanes
@@ -56,7 +58,12 @@ def amx_variants(target: Target) -> tuple[str, ...]:
     return _ALLOWED.get(target.precision, ()) if target.amx else ()
 
 
-def amx_pays(variant: str, rows: Size, inner: int, columns: int) -> bool:
+def whole_steps(inner: int, taps: int = 1) -> int:
+    """K filled up: what is read for one tap of a window fills whole steps."""
+    return taps * -(-inner // taps // AMX_DEPTH) * AMX_DEPTH
+
+
+def amx_pays(variant: str, rows: Size, inner: int, columns: int, taps: int = 1) -> bool:
     """Whether it is clearly faster than the plain kernel; never where only a run knows the rows."""
     if not isinstance(rows, int) or rows < _LEAST_ROWS:
         return False
@@ -64,7 +71,7 @@ def amx_pays(variant: str, rows: Size, inner: int, columns: int) -> bool:
         return False
     products = int(variant.removeprefix("amx"))
     filled = -(-columns // AMX_PANEL) * AMX_PANEL
-    deeper = -(-inner // AMX_DEPTH) * AMX_DEPTH / inner
+    deeper = whole_steps(inner, taps) / inner
     tiles = deeper * (filled * products * _TILE + AMX_PARTS[variant] * _SPLIT)
     return tiles <= _GAIN * columns * _PLAIN
 
@@ -94,7 +101,7 @@ def with_byte_tiles(
     if not (target.amx and target.unsigned_bytes) or kernel not in ("gemm", "direct"):
         return tuple(plain)
     many = isinstance(rows, int) and rows >= _LEAST_ROWS
-    pays = many and run >= _LEAST_DEPTH and columns >= _LEAST_COLUMNS
+    pays = many and run >= _LEAST_BYTES and columns >= AMX_PANEL
     return (f"{kernel} amx", *plain) if pays else (*plain, f"{kernel} amx")
 
 

@@ -23,7 +23,7 @@ from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, Position, TransposedConvolution, Window
 from sardonyx.ops.lowerings.windows import NO_ROOM
-from sardonyx.plan.amx import AMX_DEPTH, AMX_PARTS, parts_beforehand
+from sardonyx.plan.amx import AMX_PARTS, parts_beforehand, whole_steps
 from sardonyx.plan.choice import (
     choose,
     convolution_problem,
@@ -191,9 +191,9 @@ def _choice(
     variants = with_suitable_tile(target, variants, case.summed, filters // window.groups)
     if plain:
         variants = with_groups(target, variants, window, channels, filters, case.stored)
-    if plain and case.stored == "f32" and window.groups == 1 and channels % AMX_DEPTH == 0:
-        inner = channels * math.prod(window.kernel)
-        variants = with_amx(target, variants, product(counts), inner, filters)
+    if plain and case.stored == "f32" and window.groups == 1:
+        taps = math.prod(window.kernel)
+        variants = with_amx(target, variants, product(counts), channels * taps, filters, taps)
     if plain and case.held == case.stored == "f32":
         variants = _in_halves(target, variants, window, case, shape[0], counts)
     return choose(target, problem, variants)
@@ -386,7 +386,8 @@ def _around(
     buffer = channels_last_input(writer, case.source, case.stored)
     counts = tuple(phase.count for phase in phases)
     packed = writer.extra(filters, case.stored, "in")
-    inner = case.channels * math.prod(window.kernel)
+    taps = math.prod(window.kernel)
+    inner = whole_steps(case.channels * taps, taps)
     parts = parts_beforehand(choice.variant, shape[0], product(counts), inner)
     split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     ending = None if finish is None else _ending(writer, finish, case.outputs)

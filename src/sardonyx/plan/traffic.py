@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
-from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS
+from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS, whole_steps
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import coded_bytes
 from sardonyx.plan.halves import HALF_ARITHMETIC, half_bytes
@@ -104,7 +105,10 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
             return elements * BYTES["bf16"]
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         if kernel.choice.variant in AMX_PARTS:
-            return _tiles(kernel.choice.variant, kernel.filters, product(kernel.kernel) * kernel.channels)  # fmt: skip
+            taps = prod(kernel.kernel)
+            return _tiles(
+                kernel.choice.variant, kernel.filters, whole_steps(taps * kernel.channels, taps)
+            )
         if kernel.choice.variant in HALF_ARITHMETIC and not kernel.depthwise:
             return _half_filters(kernel)
         elements = _filters(kernel, plan.constants[described.place.number])

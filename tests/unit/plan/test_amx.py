@@ -40,7 +40,7 @@ def test_a_precision_allows_what_keeps_it(precision: str, allowed: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "inner"), [(8, 768, 768), (128, 32, 768), (128, 768, 32), (symbol("n"), 768, 768)]
+    ("rows", "columns", "inner"), [(8, 768, 768), (128, 32, 768), (128, 768, 8), (symbol("n"), 768, 768)]
 )  # fmt: skip
 def test_where_it_may_not_pay_only_a_measurement_takes_it(
     rows: Size, columns: Size, inner: Size

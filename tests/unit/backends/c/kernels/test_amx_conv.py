@@ -66,7 +66,7 @@ def plain(spec: ConvSpec, x: Array, w: Array, folder: Path) -> Array:
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize(("channels", "filters"), [(32, 40), (64, 17)])
+@pytest.mark.parametrize(("channels", "filters"), [(32, 40), (64, 17), (24, 144), (3, 8), (65, 33)])
 def test_windows(name: str, channels: int, filters: int, tmp_path: Path) -> None:
     window = WINDOWS[name]
     spec = ConvSpec(2, channels, filters, window)
