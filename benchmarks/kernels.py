@@ -46,7 +46,7 @@ from sardonyx.backends.c.kernels.points import pack_winograd
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of
-from sardonyx.plan.amx import parts_beforehand
+from sardonyx.plan.amx import parts_beforehand, runs_of, whole_steps
 from sardonyx.runtime.amx_trial import has_tiles
 from sardonyx.runtime.lines import on_a_line
 from sardonyx.runtime.threads import process_pool
@@ -164,15 +164,17 @@ def conv_case(
     window = Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * rank, size, out)
     x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
     if variant is not None:
-        scratch = parts_of(variant, prod(out), channels * kernel**rank)
+        runs = runs_of(window.kernel, window.dilations, channels)
+        scratch = parts_of(variant, prod(out), whole_steps(channels * kernel**rank, runs))
         text = amx_conv(
             "kernel",
             ConvSpec(1, channels, filters, window),
             "store_row",
             variant,
+            runs,
             beforehand=scratch is not None,
         )
-        packed = pack_tile_filters(w, planes_of(variant))
+        packed = pack_tile_filters(w, planes_of(variant), runs)
     elif tiled:
         tile = tile_for("winograd", filters)
         text = winograd("kernel", ConvSpec(1, channels, filters, window), "store_row", ISA, tile)

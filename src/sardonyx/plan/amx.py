@@ -6,6 +6,7 @@ added up: six are as good as float32, three lose about 1e-6, one is bfloat16. Sp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
@@ -21,6 +22,7 @@ __all__ = [
     "amx_pays",
     "amx_variants",
     "parts_beforehand",
+    "runs_of",
     "uses_amx",
     "whole_steps",
     "with_byte_tiles",
@@ -37,6 +39,7 @@ _ALLOWED = {
     "fast": ("amx3", "amx6"),
     "bfloat16": ("amx1", "amx3", "amx6"),
 }
+_BY_RULE = ("amx3", "amx1")
 # Fewer rows wait for the weights, whose parts are no smaller than float32. Bytes: a step has 64 of them.
 _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 16, 16, 24
 _LEAST_BYTES = 64  # of K, where bytes are multiplied
@@ -47,10 +50,11 @@ _TILE = (
     1.25 / 512
 )  # a column, for each product: a tile has 16 × 16 × 32 in 16 cycles, and some wait for memory
 _SPLIT = 0.25  # for each part
+_SAVED_BY_WINOGRAD = 1.8  # times as fast as the plain kernel
 # All rows are split beforehand where they are so few that threads share them, each with columns of its own: with more,
 # each has rows of its own, and splits a strip of them right before it is multiplied.
 _SHARED_ROWS, _SHARED_BYTES = 512, 4 << 20
-_GAIN = 0.8  # of the plain kernel's time: less may be a mistake of these numbers
+_GAIN = 0.7  # of the plain kernel's time: less may be a mistake of these numbers
 
 
 def amx_variants(target: Target) -> tuple[str, ...]:
@@ -58,22 +62,33 @@ def amx_variants(target: Target) -> tuple[str, ...]:
     return _ALLOWED.get(target.precision, ()) if target.amx else ()
 
 
-def whole_steps(inner: int, taps: int = 1) -> int:
-    """K filled up: what is read for one tap of a window fills whole steps."""
-    return taps * -(-inner // taps // AMX_DEPTH) * AMX_DEPTH
+def runs_of(kernel: Sequence[int], dilations: Sequence[int], channels: int) -> int:
+    """How many runs of K a window reads: its pixels or, where channels fill no steps, its lines of them."""
+    lines = channels % AMX_DEPTH != 0 and dilations[-1] == 1
+    return math.prod(kernel[:-1] if lines else kernel)
 
 
-def amx_pays(variant: str, rows: Size, inner: int, columns: int, taps: int = 1) -> bool:
-    """Whether it is clearly faster than the plain kernel; never where only a run knows the rows."""
-    if not isinstance(rows, int) or rows < _LEAST_ROWS:
+def whole_steps(inner: int, runs: int = 1) -> int:
+    """K filled up: each run fills whole steps."""
+    return runs * -(-inner // runs // AMX_DEPTH) * AMX_DEPTH
+
+
+def amx_pays(variant: str, plain: str, rows: Size, inner: int, columns: int, runs: int = 1) -> bool:
+    """Whether it is clearly faster than the plain kernel; never where only a run knows the rows.
+
+    Six products never are by this rule: where another thread shares the core, a tile's dot product takes two to three
+    times as long, and a vector's hardly longer.
+    """
+    if variant not in _BY_RULE or not isinstance(rows, int) or rows < _LEAST_ROWS:
         return False
     if inner < _LEAST_DEPTH or columns < _LEAST_COLUMNS:
         return False
     products = int(variant.removeprefix("amx"))
     filled = -(-columns // AMX_PANEL) * AMX_PANEL
-    deeper = whole_steps(inner, taps) / inner
+    deeper = whole_steps(inner, runs) / inner
     tiles = deeper * (filled * products * _TILE + AMX_PARTS[variant] * _SPLIT)
-    return tiles <= _GAIN * columns * _PLAIN
+    saved = _SAVED_BY_WINOGRAD if plain.startswith("winograd") else 1.0
+    return tiles <= _GAIN * columns * _PLAIN / saved
 
 
 def parts_beforehand(variant: str, batch: Size, rows: Size, inner: Size) -> int | None:

@@ -151,7 +151,7 @@ def with_suitable_tile(
 
 
 def with_amx(
-    target: Target, plain: Sequence[str], rows: Size, inner: Size, columns: Size, taps: int = 1
+    target: Target, plain: Sequence[str], rows: Size, inner: Size, columns: Size, runs: int = 1
 ) -> tuple[str, ...]:
     """Other kernels, and those through AMX tiles: in front where a rule expects that they pay.
 
@@ -161,7 +161,7 @@ def with_amx(
     if few or not isinstance(inner, int) or not isinstance(columns, int):
         return tuple(plain)
     found = amx_variants(target)
-    pays = [name for name in found if amx_pays(name, rows, inner, columns, taps)]
+    pays = [name for name in found if amx_pays(name, plain[0], rows, inner, columns, runs)]
     return (*pays, *plain, *(name for name in found if name not in pays))
 
 

@@ -23,7 +23,7 @@ from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, Position, TransposedConvolution, Window
 from sardonyx.ops.lowerings.windows import NO_ROOM
-from sardonyx.plan.amx import AMX_PARTS, parts_beforehand, whole_steps
+from sardonyx.plan.amx import AMX_PARTS, parts_beforehand, runs_of, whole_steps
 from sardonyx.plan.choice import (
     choose,
     convolution_problem,
@@ -155,7 +155,8 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     if choice.variant == "grouped":
         return Packing("grouped", (), case.widened)
     if choice.variant in AMX_PARTS:
-        return Packing("tile-filters", (AMX_PARTS[choice.variant],), case.widened)
+        runs = runs_of(case.window.kernel, case.window.dilations, case.channels)
+        return Packing("tile-filters", (AMX_PARTS[choice.variant], runs), case.widened)
     if choice.variant == "winograd f16":
         return Packing("winograd-f16", (HALF_PANEL,))
     if choice.variant in HALF_ARITHMETIC:
@@ -192,8 +193,9 @@ def _choice(
     if plain:
         variants = with_groups(target, variants, window, channels, filters, case.stored)
     if plain and case.stored == "f32" and window.groups == 1:
-        taps = math.prod(window.kernel)
-        variants = with_amx(target, variants, product(counts), channels * taps, filters, taps)
+        inner = channels * math.prod(window.kernel)
+        runs = runs_of(window.kernel, window.dilations, channels)
+        variants = with_amx(target, variants, product(counts), inner, filters, runs)
     if plain and case.held == case.stored == "f32":
         variants = _in_halves(target, variants, window, case, shape[0], counts)
     return choose(target, problem, variants)
@@ -386,8 +388,8 @@ def _around(
     buffer = channels_last_input(writer, case.source, case.stored)
     counts = tuple(phase.count for phase in phases)
     packed = writer.extra(filters, case.stored, "in")
-    taps = math.prod(window.kernel)
-    inner = whole_steps(case.channels * taps, taps)
+    runs = runs_of(window.kernel, window.dilations, case.channels)
+    inner = whole_steps(case.channels * math.prod(window.kernel), runs)
     parts = parts_beforehand(choice.variant, shape[0], product(counts), inner)
     split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     ending = None if finish is None else _ending(writer, finish, case.outputs)

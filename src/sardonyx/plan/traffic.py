@@ -7,7 +7,7 @@ from math import prod
 
 from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
-from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS, whole_steps
+from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS, runs_of, whole_steps
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import coded_bytes
 from sardonyx.plan.halves import HALF_ARITHMETIC, half_bytes
@@ -105,9 +105,11 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
             return elements * BYTES["bf16"]
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         if kernel.choice.variant in AMX_PARTS:
-            taps = prod(kernel.kernel)
+            runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels)
             return _tiles(
-                kernel.choice.variant, kernel.filters, whole_steps(taps * kernel.channels, taps)
+                kernel.choice.variant,
+                kernel.filters,
+                whole_steps(prod(kernel.kernel) * kernel.channels, runs),
             )
         if kernel.choice.variant in HALF_ARITHMETIC and not kernel.depthwise:
             return _half_filters(kernel)

@@ -24,18 +24,20 @@ def variants(precision: str, rows: Size = 128, columns: Size = 768, inner: Size 
 
 
 @pytest.mark.parametrize(
-    ("precision", "allowed"),
+    ("precision", "by_rule", "by_measurement"),
     [
-        ("strict", ()),
-        ("float32", ("amx6",)),
-        ("fast", ("amx3", "amx6")),
-        ("bfloat16", ("amx1", "amx3", "amx6")),
+        ("strict", (), ()),
+        ("float32", (), ("amx6",)),
+        ("fast", ("amx3",), ("amx6",)),
+        ("bfloat16", ("amx1", "amx3"), ("amx6",)),
     ],
 )
-def test_a_precision_allows_what_keeps_it(precision: str, allowed: tuple[str, ...]) -> None:
-    assert amx_variants(target(precision)) == allowed
+def test_a_precision_allows_what_keeps_it(
+    precision: str, by_rule: tuple[str, ...], by_measurement: tuple[str, ...]
+) -> None:
+    assert amx_variants(target(precision)) == (*by_rule, *by_measurement)
     assert amx_variants(target(precision, amx=False)) == ()
-    assert variants(precision) == (*allowed, "gemm", "gemv")
+    assert variants(precision) == (*by_rule, "gemm", "gemv", *by_measurement)
     assert variants(precision, amx=False) == ("gemm", "gemv")
 
 
@@ -45,14 +47,20 @@ def test_a_precision_allows_what_keeps_it(precision: str, allowed: tuple[str, ..
 def test_where_it_may_not_pay_only_a_measurement_takes_it(
     rows: Size, columns: Size, inner: Size
 ) -> None:
-    found = variants("float32", rows, columns, inner)
-    assert found == ("gemm", "gemv", "amx6")
+    found = variants("fast", rows, columns, inner)
+    assert found == ("gemm", "gemv", "amx3", "amx6")
     problem = "product"
-    assert choose(target("float32"), problem, found).variant == "gemm"
+    assert choose(target("fast"), problem, found).variant == "gemm"
     measured = Target(
         "avx512", PANELS, PANELS, 4, amx=True, timings=((problem, (("gemm", 2.0), ("amx6", 1.0))),)
     )  # fmt: skip
     assert choose(measured, problem, found).variant == "amx6"
+
+
+def test_what_winograds_way_saves_tiles_must_save_too() -> None:
+    assert amx_pays("amx3", "direct", 3136, 576, 64)
+    assert not amx_pays("amx3", "winograd", 3136, 576, 64)
+    assert amx_pays("amx3", "winograd", 196, 2304, 256)
 
 
 def test_sizes_of_the_weights_that_only_a_run_knows_rule_it_out() -> None:
@@ -75,10 +83,10 @@ def test_few_rows_read_weights_in_bfloat16_where_that_is_allowed() -> None:
 
 def test_fewer_products_pay_for_fewer_columns() -> None:
     least = {
-        name: min(n for n in range(16, 1024, 16) if amx_pays(name, 128, 768, n))
-        for name in ("amx6", "amx3", "amx1")
+        name: min(n for n in range(16, 1024, 16) if amx_pays(name, "gemm", 128, 768, n))
+        for name in ("amx3", "amx1")
     }
-    assert 16 < least["amx1"] <= least["amx3"] < least["amx6"] < 128
+    assert 16 < least["amx1"] <= least["amx3"] < 128
 
 
 def test_a_plan_says_where_a_lower_precision_has_no_kernel() -> None:

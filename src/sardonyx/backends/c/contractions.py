@@ -29,7 +29,7 @@ from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, is_short, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
-from sardonyx.plan.amx import BYTE_TILES
+from sardonyx.plan.amx import BYTE_TILES, runs_of
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import FEW_ROWS
 from sardonyx.plan.halves import HALF_ARITHMETIC
@@ -263,7 +263,9 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     if kernel.choice.variant in PAIRS:
         tiled = _conv_spec(kernel, name_of)
         split = kernel.split is not None
-        return amx_conv("contract", tiled, "store_row", kernel.choice.variant, beforehand=split)
+        runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels)
+        variant = kernel.choice.variant
+        return amx_conv("contract", tiled, "store_row", variant, runs, beforehand=split)
     if kernel.choice.variant == "direct f16":
         spec_of_halves = _conv_spec(kernel, name_of)
         return half_convolution("contract", spec_of_halves, "store_row", isa, _OF_HALVES)

@@ -3,8 +3,9 @@
     activations [images, spatial…, channels]      channels last; one group
     weights     packed by pack_tile_filters: K runs over the taps first and the channels last
 
-A step of 32 values of K lies in one tap: its values are somewhere in the image, or zeros where the tap falls into the
-padding. Nothing is copied but what is split, and the last channels of a pixel, which zeros fill up to a step.
+A step of 32 values of K lies in one run: the channels of a pixel or, where they fill no steps, of a line of pixels, as
+wide as the window. Its values are somewhere in the image, or zeros where the run falls into the padding. Nothing is
+copied but what is split, and the end of a run, which zeros fill up to a step.
 """
 
 from __future__ import annotations
@@ -21,44 +22,33 @@ from sardonyx.backends.c.kernels.windows import ConvSpec
 __all__ = ["amx_conv", "pack_tile_filters"]
 
 
-def pack_tile_filters(weights: NDArray[np.float32], planes: int) -> NDArray[np.uint16]:
+def pack_tile_filters(weights: NDArray[np.float32], planes: int, runs: int) -> NDArray[np.uint16]:
     """W[OC, IC, kernel…] as tiles."""
     filters, channels = weights.shape[:2]
-    columns = weights.reshape(filters, channels, -1).transpose(2, 1, 0)
-    missing = -channels % DEPTH
+    columns = weights.reshape(filters, channels, -1).transpose(2, 1, 0).reshape(runs, -1, filters)
+    missing = -columns.shape[1] % DEPTH
     if missing:
         columns = np.pad(columns, ((0, 0), (0, missing), (0, 0)))
     return pack_tiles(columns.reshape(-1, filters), planes)
 
 
 def amx_conv(
-    name: str, spec: ConvSpec, epilogue: str, variant: str, *, beforehand: bool = False
+    name: str, spec: ConvSpec, epilogue: str, variant: str, runs: int, *, beforehand: bool = False
 ) -> str:
     """C text of the convolution as a static function; the epilogue's row is a pixel of an image, as of `conv`."""
     assert spec.groups == 1
-    taps = prod(spec.window.kernel)
-    depth = taps * -(-spec.channels // DEPTH) * DEPTH
-    split = Split(spec.window.pixels, spec.filters, depth, spec.images, _rows(name, spec))
+    values = spec.channels * prod(spec.window.kernel) // runs
+    depth = runs * -(-values // DEPTH) * DEPTH
+    rows = _rows(name, spec, values, in_lines=runs < prod(spec.window.kernel))
+    split = Split(spec.window.pixels, spec.filters, depth, spec.images, rows)
     return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
-def _rows(name: str, spec: ConvSpec) -> str:
+def _rows(name: str, spec: ConvSpec, run: int, *, in_lines: bool) -> str:
+    """Where a pixel's window begins, and its steps: `run` values of each tap lie side by side."""
     window = spec.window
-    a_tap, left = -(-spec.channels // DEPTH), spec.channels % DEPTH
-    last = f"""\
-    if (channel + {DEPTH} > {spec.channels}) {{
-        for (int64_t i = 0; i < {DEPTH}; i++)
-            values[i] = i < {left} ? from[i] : 0.0f;
-        return values;
-    }}
-"""
-    ending = f"""\
-    (void)values;
-{last if left else ""}\
-    return from;
-}}
-"""
-    if {*window.kernel, *window.strides} == {1} and not any(window.pads_begin) and window.input == window.output:  # fmt: skip
+    alone = window.kernel == window.strides == (1,) * len(window.kernel)
+    if alone and not any(window.pads_begin) and window.input == window.output:
         return f"""\
 struct {name}_row {{ const float *pixel; }};
 
@@ -69,16 +59,17 @@ static inline struct {name}_row {name}_row(const struct {name}_job *job, int64_t
 }}
 
 static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
-    const int64_t channel = s * {DEPTH};
-    const float *from = row->pixel + channel;
-{ending}"""
+    const int64_t k = s * {DEPTH};
+    const float *from = row->pixel + k;
+{_taken(run)}"""
     axes = range(len(window.kernel))
+    outer = axes[:-1] if in_lines else axes
     tables, corner = [], []
-    for axis in axes:
-        inner = prod(window.kernel[axis + 1 :])
+    for axis in outer:
+        inner = prod(window.kernel[size] for size in outer[axis + 1 :])
         steps = ", ".join(
             str(tap // inner % window.kernel[axis] * window.dilations[axis])
-            for tap in range(prod(window.kernel))
+            for tap in range(prod(window.kernel[size] for size in outer))
         )
         tables.append(f"static const int32_t {name}_steps{axis}[] = {{{steps}}};")
     for axis in reversed(axes):
@@ -87,15 +78,22 @@ static inline const float *{name}_step(const struct {name}_row *row, int64_t s, 
         corner += [f"m /= {window.output[axis]};"] if axis else []
     sizes = [f"row.size[{axis}] = {window.input[axis]};" for axis in axes]
     pixels = " * ".join(f"row.size[{axis}]" for axis in axes)
-    places = [f"const int64_t i{axis} = row->at[{axis}] + {name}_steps{axis}[tap];" for axis in axes]  # fmt: skip
+    places = [f"const int64_t i{axis} = row->at[{axis}] + {name}_steps{axis}[tap];" for axis in outer]  # fmt: skip
     # One comparison does for both ends: a negative place is a huge unsigned one.
-    inside = " & ".join(f"((uint64_t)i{axis} < (uint64_t)row->size[{axis}])" for axis in axes)
-    offset = "i0"
-    for axis in list(axes)[1:]:
-        offset = f"({offset} * row->size[{axis}] + i{axis})"
+    inside = " & ".join(f"((uint64_t)i{axis} < (uint64_t)row->size[{axis}])" for axis in outer)
+    offset = "0"
+    for axis in outer:
+        offset = f"({offset} * row->size[{axis}] + i{axis})" if axis else "i0"
+    if in_lines:
+        step = _step_of_line(spec.channels, run, len(axes) - 1, inside or "1", offset)
+    else:
+        step = f"""\
+    const int32_t inside = {inside};
+    const float *from = inside ? row->image + {offset} * {spec.channels} + k : zeros;
+"""
+    per_run = -(-run // DEPTH)
     return f"""\
 {_lines(tables, 0)}
-static const float {name}_zeros[{DEPTH}];
 
 struct {name}_row {{ const float *image; int64_t at[{len(axes)}], size[{len(axes)}]; }};
 
@@ -110,11 +108,44 @@ static inline struct {name}_row {name}_row(const struct {name}_job *job, int64_t
 }}
 
 static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
-    const int64_t tap = s / {a_tap}, channel = s % {a_tap} * {DEPTH};
+    static const float zeros[{DEPTH}];
+    const int64_t tap = s / {per_run}, k = s % {per_run} * {DEPTH};
+    (void)tap;
     {_lines(places, 4)}
+{step}{_taken(run)}"""
+
+
+def _step_of_line(channels: int, run: int, last: int, inside: str, line: str) -> str:
+    """C text that begins a step of a line of pixels, which may reach over either end of the image."""
+    return f"""\
+    const int64_t width = row->size[{last}] * {channels}, first = row->at[{last}] * {channels} + k;
+    const int64_t count = {run} - k < {DEPTH} ? {run} - k : {DEPTH};
     const int32_t inside = {inside};
-    const float *from = inside ? row->image + {offset} * {spec.channels} + channel : {name}_zeros;
-{ending}"""
+    const float *from = inside ? row->image + {line} * width + first : zeros;
+    if (inside && (first < 0 || first + count > width)) {{
+        for (int64_t i = 0; i < {DEPTH}; i++)
+            values[i] = i < count && (uint64_t)(first + i) < (uint64_t)width ? from[i] : 0.0f;
+        return values;
+    }}
+"""
+
+
+def _taken(run: int) -> str:
+    """C text that ends a step: what lies behind the run is not read."""
+    left = run % DEPTH
+    last = f"""\
+    if (k + {DEPTH} > {run}) {{
+        for (int64_t i = 0; i < {DEPTH}; i++)
+            values[i] = i < {left} ? from[i] : 0.0f;
+        return values;
+    }}
+"""
+    return f"""\
+    (void)values;
+{last if left else ""}\
+    return from;
+}}
+"""
 
 
 def _lines(lines: list[str], indent: int) -> str:

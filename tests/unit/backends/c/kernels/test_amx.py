@@ -309,7 +309,7 @@ def test_the_text_compiles_for_tiles(variant: str, tmp_path: Path) -> None:
     window = Window((3, 3), (1, 1), (1, 1), (1, 1), (14, 14), (14, 14))
     texts = [
         amx("product", DYNAMIC, "store_row", variant),
-        amx_conv("product", ConvSpec("n[0]", 64, 128, window), "store_row", variant),
+        amx_conv("product", ConvSpec("n[0]", 64, 128, window), "store_row", variant, 9),
     ]
     call = "void call(sx_run *r, struct env *e, void *a, const int64_t *n) { product(r, e, a, a, 0, n); }\n"
     flags = ("--target=x86_64-linux-gnu", "-march=x86-64-v4", "-mamx-tile", "-mamx-bf16")

@@ -18,7 +18,7 @@ from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
-from sardonyx.plan.amx import parts_beforehand
+from sardonyx.plan.amx import parts_beforehand, runs_of
 
 Array = NDArray[np.float32]
 EMULATION = (Path(__file__).parent / "emulated_tiles.h").read_text(encoding="utf-8")
@@ -33,12 +33,18 @@ WINDOWS = {
     "3x3 strided": Window((3, 3), (2, 2), (1, 1), (1, 1), (9, 12), (5, 6)),
     "dilated": Window((3, 2), (1, 2), (2, 3), (2, 1), (9, 10), (8, 5)),
     "line": Window((3,), (1,), (1,), (1,), (31,), (31,)),
+    "first": Window((7, 7), (2, 2), (1, 1), (3, 3), (17, 19), (9, 10)),
+    "wider than the image": Window((3, 7), (1, 1), (1, 1), (1, 5), (4, 2), (4, 6)),
     "volume": Window((2, 1, 3), (1, 2, 1), (1, 1, 2), (1, 0, 2), (3, 5, 4), (4, 3, 4)),
 }
 
 
 def numbers(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def runs(spec: ConvSpec) -> int:
+    return runs_of(spec.window.kernel, spec.window.dilations, spec.channels)
 
 
 def answers(text: str, spec: ConvSpec, x: Array, packed: NDArray[np.generic], folder: Path, sizes: tuple[int, ...] = (), window: Window | None = None, split: NDArray[np.uint16] | None = None) -> Array:  # fmt: skip
@@ -72,8 +78,8 @@ def test_windows(name: str, channels: int, filters: int, tmp_path: Path) -> None
     spec = ConvSpec(2, channels, filters, window)
     x, w = numbers(2, *map(int, window.input), channels), numbers(filters, channels, *window.kernel)
     expected, scale = plain(spec, x, w, tmp_path), plain(spec, abs(x), abs(w), tmp_path)
-    text = EMULATION + amx_conv("window", spec, "store_row", "amx6")
-    y = answers(text, spec, x, pack_tile_filters(w, 3), tmp_path)
+    text = EMULATION + amx_conv("window", spec, "store_row", "amx6", runs(spec))
+    y = answers(text, spec, x, pack_tile_filters(w, 3, runs(spec)), tmp_path)
     assert np.all(np.abs(y - expected) <= LOST["amx6"] * scale)
 
 
@@ -84,11 +90,15 @@ def test_images_that_are_split_beforehand_give_the_same_bits(tmp_path: Path) -> 
     for beforehand in (False, True):
         folder = tmp_path / str(beforehand)
         folder.mkdir()
-        text = EMULATION + amx_conv("window", spec, "store_row", "amx3", beforehand=beforehand)
+        text = EMULATION + amx_conv(
+            "window", spec, "store_row", "amx3", runs(spec), beforehand=beforehand
+        )
         size = parts_beforehand("amx3", 2, 30, 288)
         assert size is not None
         split = np.zeros(size, np.uint16)
-        found.append(answers(text, spec, x, pack_tile_filters(w, 2), folder, split=split))
+        found.append(
+            answers(text, spec, x, pack_tile_filters(w, 2, runs(spec)), folder, split=split)
+        )
     assert np.array_equal(*found)
 
 
@@ -99,8 +109,8 @@ def test_image_sizes_that_only_a_run_knows(variant: str, tmp_path: Path) -> None
     spec, dynamic = ConvSpec(2, 96, 33, window), ConvSpec("n[0]", 96, 33, late)
     x, w = numbers(2, 9, 7, 96), numbers(33, 96, 3, 3)
     expected, scale = plain(spec, x, w, tmp_path), plain(spec, abs(x), abs(w), tmp_path)
-    text = EMULATION + amx_conv("window", dynamic, "store_row", variant)
-    packed = pack_tile_filters(w, planes_of(variant))
+    text = EMULATION + amx_conv("window", dynamic, "store_row", variant, runs(dynamic))
+    packed = pack_tile_filters(w, planes_of(variant), runs(spec))
     y = answers(text, dynamic, x, packed, tmp_path, (2, 9, 7), window)
     assert np.all(np.abs(y - expected) <= LOST[variant] * scale)
 
@@ -111,8 +121,8 @@ def test_what_is_not_finite_is_what_float32_gives(tmp_path: Path) -> None:
     x, w = numbers(1, 9, 12, 32), numbers(36, 32, 3, 3)
     x[0, 3, 4, 5], x[0, 8, 11, 31], w[7, 3, 0, 0], w[35, 0, 2, 2] = np.inf, np.nan, -np.inf, np.nan
     expected = plain(spec, x, w, tmp_path)
-    text = EMULATION + amx_conv("window", spec, "store_row", "amx6")
-    y = answers(text, spec, x, pack_tile_filters(w, 3), tmp_path)
+    text = EMULATION + amx_conv("window", spec, "store_row", "amx6", runs(spec))
+    y = answers(text, spec, x, pack_tile_filters(w, 3, runs(spec)), tmp_path)
     finite = np.isfinite(expected)
     assert finite.any()
     assert not finite.all()
