@@ -34,7 +34,7 @@ from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
 from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
 
-__all__ = ["PAIRS", "Split", "amx", "planes_of", "split_contraction"]
+__all__ = ["PAIRS", "ROWS", "Split", "amx", "planes_of", "split_contraction", "tile_products"]
 
 # Planes of A and of B whose products count, in the order in which they are added up.
 PAIRS = {
@@ -146,7 +146,7 @@ struct {name}_job {{
 
 {spec.rows}
 {_splitting(name, planes)}
-{_micro_kernel(name, variant)}
+{tile_products(name, variant)}
 {_again(name, spec, planes)}
 {_tasks(name, spec, epilogue, blocks, planes)}
 static void {name}(
@@ -206,8 +206,8 @@ static inline void {name}_split(const float *from, uint16_t *to) {{
 """
 
 
-def _micro_kernel(name: str, variant: str) -> str:
-    """Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
+def tile_products(name: str, variant: str) -> str:
+    """`<name>_configure` and the micro-kernel, `<name>_tiles`: tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
     planes = planes_of(variant)
     places = list(enumerate(("sums", "sums + 16", "below", "below + 16")))
     zero = "\n".join(f"        sx_tile_zero({tile});" for tile, _ in places)
