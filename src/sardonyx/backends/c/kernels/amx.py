@@ -34,7 +34,16 @@ from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
 from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
 
-__all__ = ["PAIRS", "ROWS", "Split", "amx", "planes_of", "split_contraction", "tile_products"]
+__all__ = [
+    "PAIRS",
+    "ROWS",
+    "Split",
+    "amx",
+    "planes_of",
+    "split_contraction",
+    "tile_heights",
+    "tile_products",
+]
 
 # Planes of A and of B whose products count, in the order in which they are added up.
 PAIRS = {
@@ -146,6 +155,7 @@ struct {name}_job {{
 
 {spec.rows}
 {_splitting(name, planes)}
+{tile_heights(name)}
 {tile_products(name, variant)}
 {_again(name, spec, planes)}
 {_tasks(name, spec, epilogue, blocks, planes)}
@@ -206,8 +216,29 @@ static inline void {name}_split(const float *from, uint16_t *to) {{
 """
 
 
-def tile_products(name: str, variant: str) -> str:
-    """`<name>_configure` and the micro-kernel, `<name>_tiles`: tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
+def tile_heights(name: str) -> str:
+    """`<name>_configure`: tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
+    return f"""\
+/* Tiles for strips of so many rows: those above, and those below. */
+static void {name}_configure(int64_t rows) {{
+    __attribute__((aligned(64))) uint8_t config[64] = {{1}};
+    const uint8_t above = (uint8_t)((rows + 1) / 2), below = (uint8_t)(rows > 1 ? rows / 2 : 1);
+    const uint8_t heights[8] = {{above, above, below, below, above, below, 16, 16}};
+    for (int32_t tile = 0; tile < 8; tile++) {{
+        config[16 + 2 * tile] = 64;
+        config[48 + tile] = heights[tile];
+    }}
+    sx_tiles_configure(config);
+}}
+"""
+
+
+def tile_products(name: str, variant: str, row: int = DEPTH, plane: int = _PLANE) -> str:
+    """The micro-kernel, `<name>_tiles`.
+
+    Args:
+        row, plane: how many elements of A a row is from the next, and a plane; steps follow their planes.
+    """
     planes = planes_of(variant)
     places = list(enumerate(("sums", "sums + 16", "below", "below + 16")))
     zero = "\n".join(f"        sx_tile_zero({tile});" for tile, _ in places)
@@ -218,8 +249,8 @@ def tile_products(name: str, variant: str) -> str:
     for a, b in PAIRS[variant]:
         if held[0] != a:
             body += [
-                f"sx_tile_load(4, a + {a * _PLANE}, {DEPTH * 2});",
-                f"sx_tile_load(5, lower + {a * _PLANE}, {DEPTH * 2});",
+                f"sx_tile_load(4, a + {a * plane}, {row * 2});",
+                f"sx_tile_load(5, lower + {a * plane}, {row * 2});",
             ]
         if held[1] != b:
             body += [
@@ -235,22 +266,10 @@ def tile_products(name: str, variant: str) -> str:
         ]
     lines = "\n".join(f"        {line}" for line in body)
     return f"""\
-/* Tiles for strips of so many rows: those above, and those below. */
-static void {name}_configure(int64_t rows) {{
-    __attribute__((aligned(64))) uint8_t config[64] = {{1}};
-    const uint8_t above = (uint8_t)((rows + 1) / 2), below = (uint8_t)(rows > 1 ? rows / 2 : 1);
-    const uint8_t heights[8] = {{above, above, below, below, above, below, 16, 16}};
-    for (int32_t tile = 0; tile < 8; tile++) {{
-        config[16 + 2 * tile] = 64;
-        config[48 + tile] = heights[tile];
-    }}
-    sx_tiles_configure(config);
-}}
-
 /* 32 columns of a strip, over `steps` steps; the strip's lower rows begin `upper` rows down. */
 static __attribute__((noinline)) void {name}_tiles(
     const uint16_t *a, int64_t upper, const uint16_t *b, int64_t steps, float *sums, int64_t pitch, int32_t fresh) {{
-    const uint16_t *lower = a + upper * {DEPTH};
+    const uint16_t *lower = a + upper * {row};
     float *below = sums + upper * pitch;
     pitch *= (int64_t)sizeof *sums;
     if (fresh) {{
@@ -258,7 +277,7 @@ static __attribute__((noinline)) void {name}_tiles(
     }} else {{
 {load}
     }}
-    for (; steps > 0; steps--, a += {planes * _PLANE}, lower += {planes * _PLANE}, b += {planes * _PLANE}) {{
+    for (; steps > 0; steps--, a += {planes * plane}, lower += {planes * plane}, b += {planes * _PLANE}) {{
 {lines}
     }}
 {store}

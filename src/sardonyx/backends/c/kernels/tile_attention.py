@@ -7,7 +7,7 @@
             for every strip of up to 32 queries
                 queries as planes, once                            [step][plane][row][32 of size], on the stack
                 scores, by the micro-kernel; what the model does to them, row by row: float32
-                weights of them, as planes                         [step][plane][row][32 keys]
+                weights of them, as planes, in their place         [row][step][plane][32 keys]
                 sums = sums * exp(top - top') + weights · values, by the micro-kernel
         sums / total to the epilogue, row by row
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sardonyx.backends.c.kernels.amx import PAIRS, ROWS, planes_of, tile_products
+from sardonyx.backends.c.kernels.amx import PAIRS, ROWS, planes_of, tile_heights, tile_products
 from sardonyx.backends.c.kernels.lone_query import lone_query
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
 from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
@@ -52,10 +52,13 @@ struct {name}_job {{
     int64_t row_blocks;
 }};
 
-{tile_products(name, variant)}
+{tile_heights(name)}
+{tile_products(f"{name}_scores", variant)}
+{tile_products(f"{name}_sums", variant, 2 * _pitch_of_scores(spec), DEPTH)}
 {_splitting(name, planes)}
 {_pack(name, spec, planes)}
 {weigh_function(name, spec, DEPTH)}
+{_weigh(name, spec, planes)}
 {lone_query(name, replace(spec, shared=1))}
 {_finish(name, spec)}
 {_tasks(name, spec, planes)}
@@ -95,12 +98,17 @@ def _block(keys: Extent) -> int:
     return max(1, _steps(-(-keys // blocks))) * DEPTH
 
 
+def _pitch_of_scores(spec: AttentionSpec) -> int:
+    """From a row of a strip's scores to the next."""
+    return _block(spec.keys) + _GAP
+
+
 def _splitting(name: str, planes: int) -> str:
     """Three operations round to 8 bits; the upper halves of 32 numbers are one instruction."""
     upper = ", ".join(str(lane) for lane in range(1, 2 * DEPTH, 2))
     return f"""\
-typedef float {name}_floats __attribute__((vector_size(64), aligned(4)));
-typedef uint16_t {name}_halves __attribute__((vector_size(64), aligned(2)));
+typedef float {name}_floats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint16_t {name}_halves __attribute__((vector_size(64), aligned(2), may_alias));
 
 /* {DEPTH} numbers as planes, each `apart` elements behind the one before. */
 static inline void {name}_split(const float *from, uint16_t *to, int64_t apart) {{
@@ -125,6 +133,13 @@ static inline int32_t {name}_is_wild(const float *row, int64_t count) {{
     return most >= {_WILD};
 }}
 """
+
+
+def _weigh(name: str, spec: AttentionSpec, planes: int) -> str:
+    """`<name>_strip_weigh`: as `<name>_weigh`, to planes. Eight bits of a weight need no better exponential."""
+    then = f"{name}_split(row + i, (uint16_t *)row + i * {planes}, {DEPTH});"
+    exp = "sx_exp_weight_coarse" if planes == 1 else ""
+    return weigh_function(f"{name}_strip", spec, DEPTH, then, exp)
 
 
 def _pack(name: str, spec: AttentionSpec, planes: int) -> str:
@@ -209,7 +224,7 @@ static inline void {name}_finish(float *sums, float total, int64_t keys) {{
 
 def _tasks(name: str, spec: AttentionSpec, planes: int) -> str:
     size, width, step, block = _steps(spec.size), _steps(spec.width), planes * _PLANE, _block(spec.keys)  # fmt: skip
-    scores, pitch, strips = block + _GAP, width * COLUMNS + _GAP, _strips(spec)
+    scores, pitch, strips = _pitch_of_scores(spec), width * COLUMNS + _GAP, _strips(spec)
     return f"""\
 static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
@@ -218,8 +233,8 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
     const int64_t height = {spec.rows}, keys = {spec.keys};
     const int64_t strips = sx_pieces(height, {ROWS}), groups = sx_pieces(keys, {COLUMNS});
     const int64_t shortest = height / strips, taller = height % strips;
-    __attribute__((aligned(64))) float scores[{ROWS * scores}], waiting[{strips * ROWS * pitch}], query[{size * DEPTH}] = {{0}};
-    __attribute__((aligned(64))) uint16_t queries[{strips * size * step}] = {{0}}, weights[{block // DEPTH * step}] = {{0}};
+    __attribute__((aligned(64))) float scores[{ROWS * scores}] = {{0}}, waiting[{strips * ROWS * pitch}], query[{size * DEPTH}] = {{0}};
+    __attribute__((aligned(64))) uint16_t queries[{strips * size * step}] = {{0}};
     float tops[{strips * ROWS}], totals[{strips * ROWS}];
     int32_t wild[{strips * ROWS}];
     int64_t configured = 0;
@@ -254,22 +269,20 @@ static void {name}_tasks(void *arg, int64_t begin, int64_t end) {{
                     total[r] = 0;
                 }}
                 for (int64_t s = 0; s < steps; s++)
-                    {name}_tiles(
+                    {name}_scores_tiles(
                         strip_of_q, upper, keys_of_b + (k0 / {COLUMNS} + s) * {size * step}, {size},
                         scores + s * {COLUMNS}, {scores}, 1);
                 for (int64_t r = 0; r < taken; r++) {{
                     float *row = scores + r * {scores};
                     make_scores(env, b, m + r, k0, kc, row);
-                    const float kept = {name}_weigh(row, kc, top + r, total + r);
-                    for (int64_t s = 0; s < steps; s++)
-                        {name}_split(row + s * {DEPTH}, weights + s * {step} + r * {DEPTH}, {_PLANE});
+                    const float kept = {name}_strip_weigh(row, kc, top + r, total + r);
                     if (k0 > 0 && kept != 1)
                         for (int64_t j = 0; j < {width * COLUMNS}; j++)
                             acc[r * {pitch} + j] *= kept;
                 }}
                 for (int64_t panel = 0; panel < {width}; panel++)
-                    {name}_tiles(
-                        weights, upper, values_of_b + (panel * groups + k0 / {DEPTH}) * {step}, steps,
+                    {name}_sums_tiles(
+                        (const uint16_t *)scores, upper, values_of_b + (panel * groups + k0 / {DEPTH}) * {step}, steps,
                         acc + panel * {COLUMNS}, {pitch}, k0 == 0);
                 for (int64_t r = 0; k0 + kc >= keys && r < taken; r++) {{
                     if (alone[r]) {{
