@@ -33,7 +33,7 @@ from rich.table import Table
 
 from benchmarks.kernel_harness import IN_ORDER, THREADED, Kernel, compile_kernel
 from sardonyx.backends.c.cpu import host_cpu
-from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
+from sardonyx.backends.c.kernels.amx import amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
@@ -43,6 +43,7 @@ from sardonyx.backends.c.kernels.isa import Tile, isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
 from sardonyx.backends.c.kernels.planes import pack_tiles
 from sardonyx.backends.c.kernels.points import pack_winograd
+from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of

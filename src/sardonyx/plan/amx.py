@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sardonyx.plan.kernels import ConvolutionKernel, ProductKernel
+from sardonyx.plan.kernels import AttentionKernel, ConvolutionKernel, KernelSource, ProductKernel
 from sardonyx.plan.plan import Plan
 from sardonyx.plan.target import Target
-from sardonyx.sizes import Size
+from sardonyx.sizes import Size, ceil_div
 
 __all__ = [
     "AMX_DEPTH",
     "AMX_PANEL",
     "AMX_PARTS",
     "BYTE_TILES",
+    "amx_attention",
+    "amx_attention_elements",
     "amx_pays",
     "amx_variants",
     "parts_beforehand",
@@ -43,6 +45,10 @@ _BY_RULE = ("amx3", "amx1")
 # Fewer rows wait for the weights, whose parts are no smaller than float32. Bytes: a step has 64 of them.
 _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 16, 16, 24
 _LEAST_BYTES = 64  # of K, where bytes are multiplied
+
+# Of queries, keys, and of their sizes: tiles are half full at least.
+_LEAST_OF_ATTENTION = (32, 32, 16, 16)
+_FOR_ATTENTION = ("amx1", "amx3")
 
 # In cycles of a core, for every row and value of K.
 _PLAIN = 1 / 32  # a column by two multipliers of 16 lanes
@@ -102,6 +108,23 @@ def parts_beforehand(variant: str, batch: Size, rows: Size, inner: Size) -> int 
     return elements if 0 < elements * 2 <= _SHARED_BYTES else None
 
 
+def amx_attention(target: Target, rows: Size, keys: Size, size: int, width: int) -> str | None:
+    """The variant by which an attention's two products go through tiles; None where they do not, or too few rows are known to be there."""
+    sizes = zip((rows, keys, size, width), _LEAST_OF_ATTENTION, strict=True)
+    enough = all(not isinstance(n, int) or n >= least for n, least in sizes)
+    if not enough or not isinstance(rows, int):
+        return None
+    return next((name for name in amx_variants(target) if name in _FOR_ATTENTION), None)
+
+
+def amx_attention_elements(variant: str, keys: Size, size: int, width: int) -> tuple[Size, Size]:
+    """Elements of bfloat16 that the packed keys and values of a batch take, with a mark for every panel of keys."""
+    panels = ceil_div(keys, AMX_PANEL)
+    step = AMX_PANEL * AMX_DEPTH * AMX_PARTS[variant]
+    of_keys = panels * (-(-size // AMX_DEPTH) * step)
+    return of_keys, panels * (-(-width // AMX_PANEL) * step + 1)
+
+
 def with_byte_tiles(
     target: Target, plain: Sequence[str], rows: Size, run: int, columns: int
 ) -> tuple[str, ...]:
@@ -122,8 +145,10 @@ def with_byte_tiles(
 
 def uses_amx(plan: Plan) -> bool:
     """Whether a kernel of the plan goes through AMX tiles."""
-    return any(
-        isinstance(kernel, (ProductKernel, ConvolutionKernel))
-        and (kernel.choice.variant in AMX_PARTS or kernel.choice.variant in BYTE_TILES)
-        for kernel in plan.kernels
-    )
+    return any(_variant(kernel) in (*AMX_PARTS, *BYTE_TILES) for kernel in plan.kernels)
+
+
+def _variant(kernel: KernelSource) -> str:
+    if isinstance(kernel, (ProductKernel, ConvolutionKernel)):
+        return kernel.choice.variant
+    return kernel.variant if isinstance(kernel, AttentionKernel) else ""

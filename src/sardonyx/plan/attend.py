@@ -15,6 +15,7 @@ from sardonyx.loops.nodes import Expr, Kernel
 from sardonyx.loops.walk import is_variable, symbols_of
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Contraction, Position, Product, Relabel
+from sardonyx.plan.amx import AMX_PANEL, amx_attention, amx_attention_elements
 from sardonyx.plan.attention import Attention
 from sardonyx.plan.contract import row_epilogue
 from sardonyx.plan.group import Group
@@ -51,16 +52,21 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
     batch, size, width = product(into.batch), into.inner, out.columns
     assert isinstance(size, int)
     assert isinstance(width, int)
-    packed, panel, shared = into.dtype, target.panel(into.dtype, few=False), 1
+    variant, packed, panel, shared = "", into.dtype, target.panel(into.dtype, few=False), 1
     if packed == "f32" and halves_attention(target, into.rows, into.columns, size, width):
-        packed, panel = "f16", HALF_PANEL
+        variant, packed, panel = "f16", "f16", HALF_PANEL
         elements = half_attention_elements(into.columns, size, width)
     else:
-        assert panel is not None
-        wide = ceil_div(width, panel) * panel
-        elements = ceil_div(into.columns, panel) * (panel * size), into.columns * wide
-        elements = (1, 1) if into.rows == 1 else elements  # nothing is packed for a single query
         shared = _shared(writer, group, attention)
+        tiles = amx_attention(target, into.rows, into.columns, size, width)
+        if packed == "f32" and tiles:
+            variant, packed, panel = tiles, "bf16", AMX_PANEL
+            elements = amx_attention_elements(tiles, into.columns, size, width)
+        else:
+            assert panel is not None
+            wide = ceil_div(width, panel) * panel
+            elements = ceil_div(into.columns, panel) * (panel * size), into.columns * wide
+            elements = (1, 1) if into.rows == 1 else elements  # nothing is packed for one query
     keys, values = (writer.scratch(packed, exact_div(batch, shared) * each) for each in elements)
     writer.b.reset()
     writer.b.ranges.update({BATCH: batch, ROW: into.rows, COLUMN: width})
@@ -74,7 +80,7 @@ def write_attention(writer: Writer, group: Group, attention: Attention, target: 
         writer.b.number_of(keys),
         writer.b.number_of(values),
         panel,
-        packed,
+        variant,
         attention.guarded,
         shared,
         into.dtype,

@@ -220,7 +220,7 @@ class AttentionKernel(_Contraction):
         rows, keys: of a batch.
         size, width: of a query, and of a row of the values.
         packed_keys, packed_values: scratch for panels of `panel` columns.
-        packed: the type of the panels; "f16" where float32 is multiplied in float16 arithmetic.
+        variant: how float32 is multiplied: "f16" in float16 arithmetic, "amx3" and the like through AMX tiles, or "".
         guarded: rows of weights that are NaN count as rows of zeros.
         shared: so many batches, one after the other, have the same keys and values.
         query, key, value: read row ROW of an operand; a row of keys is a column of K.
@@ -236,7 +236,7 @@ class AttentionKernel(_Contraction):
     packed_keys: int
     packed_values: int
     panel: int
-    packed: Dtype
+    variant: str
     guarded: bool
     shared: int
     dtype: Dtype

@@ -52,7 +52,7 @@ def kernel_title(kernel: KernelSource, variant: str = "") -> str:
     if isinstance(kernel, Kernel):
         return "loops"
     if isinstance(kernel, AttentionKernel):
-        return "attention" if kernel.packed == kernel.dtype else f"attention {kernel.packed}"
+        return f"attention {kernel.variant}".rstrip()
     kind = "product" if isinstance(kernel, ProductKernel) else "convolution"
     return f"{kind} · {variant}" if variant else kind
 

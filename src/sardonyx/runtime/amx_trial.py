@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.c.kernels import amx as template
-from sardonyx.backends.c.kernels import byte_tiles, planes
-from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
+from sardonyx.backends.c.kernels import byte_tiles, planes, tiles
+from sardonyx.backends.c.kernels.amx import amx
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import AVX512, Tile
 from sardonyx.backends.c.kernels.packing import pack_b, quads
 from sardonyx.backends.c.kernels.planes import pack_tiles
+from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
 from sardonyx.backends.c.toolchain import SUPPORT, Cpu, Toolchain
 from sardonyx.errors import ToolchainError
 from sardonyx.runtime.cache import Cache, content_key
@@ -240,7 +241,7 @@ def _key(cpu: Cpu, toolchain: Toolchain) -> str:
 @functools.cache
 def _digest_of_template() -> str:
     """What the kernels are printed by."""
-    modules = [Path(module.__file__ or "") for module in (template, planes, byte_tiles)]
+    modules = [Path(module.__file__ or "") for module in (template, tiles, planes, byte_tiles)]
     sources = [*modules, Path(__file__), SUPPORT / "tiles.h"]
     return content_key(*(source.read_bytes() for source in sources))
 

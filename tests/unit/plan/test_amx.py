@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from sardonyx.plan.amx import amx_pays, amx_variants, with_byte_tiles
+from sardonyx.plan.amx import (
+    amx_attention,
+    amx_attention_elements,
+    amx_pays,
+    amx_variants,
+    with_byte_tiles,
+)
 from sardonyx.plan.choice import choose, product_variants, with_amx, with_half_weights
 from sardonyx.plan.target import Target
 from sardonyx.sizes import Size, symbol
@@ -113,3 +119,28 @@ def test_bytes_go_through_tiles_where_they_fill_them(
         assert with_byte_tiles(other, ("direct",), rows, run, columns) == ("direct",)
     assert with_byte_tiles(here, ("depthwise",), rows, run, columns) == ("depthwise",)
     assert with_byte_tiles(here, ("gemv", "gemm"), rows, run, columns) == ("gemv", "gemm")
+
+
+@pytest.mark.parametrize(
+    ("precision", "variant"),
+    [("strict", None), ("float32", None), ("fast", "amx3"), ("bfloat16", "amx1")],
+)
+def test_an_attention_goes_through_tiles_where_less_than_float32_is_allowed(
+    precision: str, variant: str | None
+) -> None:
+    assert amx_attention(target(precision), 197, 197, 64, 64) == variant
+    assert amx_attention(target(precision), 197, symbol("n"), 64, 64) == variant
+    assert amx_attention(target(precision, amx=False), 197, 197, 64, 64) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "size", "width"),
+    [(symbol("n"), 197, 64, 64), (31, 197, 64, 64), (197, 31, 64, 64), (197, 197, 15, 64), (197, 197, 64, 15)],
+)  # fmt: skip
+def test_few_queries_keys_or_columns_do_not(rows: Size, keys: Size, size: int, width: int) -> None:
+    assert amx_attention(target("bfloat16"), rows, keys, size, width) is None
+
+
+def test_packed_keys_and_values_fill_whole_tiles_with_a_mark_for_every_panel() -> None:
+    assert amx_attention_elements("amx1", 33, 64, 20) == (2 * 2 * 1024, 2 * (1024 + 1))
+    assert amx_attention_elements("amx3", 32, 33, 64) == (2 * 2048, 2 * 2048 + 1)

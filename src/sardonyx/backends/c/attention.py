@@ -1,4 +1,4 @@
-"""Attention kernels of a plan as C: the template of `kernels.attention` or `kernels.half_attention`, behind the functions that it calls."""
+"""Attention kernels of a plan as C: the template of `kernels.attention`, `half_attention` or `tile_attention`, behind the functions that it calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from sardonyx.backends.c.kernels.attention import attention
 from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.half_attention import half_attention
 from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.tile_attention import tile_attention
+from sardonyx.backends.c.kernels.tiles import PAIRS
 from sardonyx.backends.c.kernels.weighing import AttentionSpec
 from sardonyx.backends.c.render import HEADERS, render_epilogue
 from sardonyx.plan.kernels import AttentionKernel
@@ -33,9 +35,7 @@ def render_attention(kernel: AttentionKernel, name: str, isa: Isa) -> str:
         render_epilogue(part, function, kernel.dtype)
         for part, function in zip(kernel.parts, _FUNCTIONS, strict=True)
     )
-    half = kernel.packed != kernel.dtype
-    pointer = "(_Float16 *)p" if half else f"({C_TYPE[kernel.dtype]} *)p"
-    text = half_attention("attend", spec) if half else attention("attend", spec, isa)
+    packed, text = _template(kernel.variant, spec, isa)
     return f"""\
 {HEADERS}
 struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
@@ -44,7 +44,16 @@ struct env {{ sx_run *run; void *const *p; const int64_t *n; }};
 {text}
 int32_t {name}(sx_run *run, void *const *p, const int64_t *n) {{
     const struct env env = {{run, p, n}};
-    attend(run, &env, {pointer}[{kernel.packed_keys}], {pointer}[{kernel.packed_values}], n);
+    attend(run, &env, ({packed} *)p[{kernel.packed_keys}], ({packed} *)p[{kernel.packed_values}], n);
     return __atomic_load_n(&run->error, __ATOMIC_ACQUIRE);
 }}
 """
+
+
+def _template(variant: str, spec: AttentionSpec, isa: Isa) -> tuple[str, str]:
+    """The C type of packed keys and values, and the kernel."""
+    if variant in PAIRS:
+        return "uint16_t", tile_attention("attend", spec, variant)
+    if variant == "f16":
+        return "_Float16", half_attention("attend", spec)
+    return C_TYPE[spec.dtype], attention("attend", spec, isa)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sardonyx.backends.c.ahead import render_asking
-from sardonyx.backends.c.kernels.amx import PAIRS, amx
+from sardonyx.backends.c.kernels.amx import amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv
 from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
@@ -24,6 +24,7 @@ from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
 from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import Isa
+from sardonyx.backends.c.kernels.tiles import PAIRS
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, is_short, render_epilogue

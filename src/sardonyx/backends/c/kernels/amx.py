@@ -17,13 +17,6 @@
 B's block stays in L2 while many rows go by. Few rows stay there themselves while B goes by, once: each strip asks for its
 share of what is multiplied after the group of panels.
 
-Of the eight tiles four are sums: a dot product waits for the last one on the same sums for as long as three others
-take. The other four are two tiles of A and two of B. From one pair of planes to the next only one side is loaded
-again; the product of the first planes, by far the largest, comes last, so that the small ones are summed first:
-
-    a2 b0   a1 b0   a1 b1   a0 b1   a0 b2   a0 b0          14 loads for 24 dot products
-
-Rows are dealt out evenly over the strips, and over the two tiles of a strip: a dot product takes as long as it has rows.
 An element is summed over k in the same order wherever it lies and whoever computes it.
 
 An infinity or NaN in an operand makes NaN or ∞ of every sum that it is part of, and so does what overflows here that
@@ -38,17 +31,18 @@ from dataclasses import dataclass
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Packed
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
 from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
+from sardonyx.backends.c.kernels.tiles import (
+    PAIRS,
+    PLANE,
+    ROWS,
+    planes_of,
+    split_function,
+    tile_heights,
+    tile_products,
+)
 
-__all__ = ["PAIRS", "Split", "amx", "planes_of", "split_contraction"]
+__all__ = ["Split", "amx", "split_contraction"]
 
-# Planes of A and of B whose products count, in the order in which they are added up.
-PAIRS = {
-    "amx6": ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)),
-    "amx3": ((1, 0), (0, 0), (0, 1)),
-    "amx1": ((0, 0),),
-}
-ROWS = 32  # of a strip: two tiles, one above the other
-_PLANE = ROWS * DEPTH  # elements of a plane of a strip, and of a panel, for one step
 _STEPS = 16  # in a block of K
 _BLOCK = (
     3 << 18
@@ -61,11 +55,6 @@ _GROUP = 2  # panels that are multiplied by one strip after the other, where A w
 _PIECE = 16  # steps of a strip that are split at a time, beforehand
 _TASK = 1 << 20  # multiplications worth a task of their own
 _WIDTH = 1536  # columns × products of a task: less would split A more often than it is multiplied
-
-
-def planes_of(variant: str) -> int:
-    """Into how many parts a variant splits a number."""
-    return 1 + max(a for a, _ in PAIRS[variant])
 
 
 @dataclass(frozen=True)
@@ -85,7 +74,7 @@ def _choose_blocks(spec: Split, planes: int, *, beforehand: bool) -> _Blocks:
         whole = max(1, -(-spec.k // DEPTH))
         parts = -(-whole // _STEPS)
         steps, in_parts = -(-whole // parts), parts > 1
-    strips = min(max(_HELD // (steps * planes * _PLANE * 2), 1), _STRIPS) if beforehand else _STRIPS
+    strips = min(max(_HELD // (steps * planes * PLANE * 2), 1), _STRIPS) if beforehand else _STRIPS
     columns = min(max(_BLOCK // (steps * DEPTH * planes * 2), _COLUMNS[0]), _COLUMNS[1])
     if isinstance(spec.n, int):
         columns = min(columns, max(1, spec.n))
@@ -169,7 +158,8 @@ struct {name}_job {{
 
 {spec.rows}
 {_splitting(name, spec, planes, beforehand)}
-{_micro_kernel(name, variant, beforehand)}
+{tile_heights(name)}
+{tile_products(name, variant, asks=beforehand)}
 {_again(name, spec, planes)}
 {_tasks(name, spec, epilogue, blocks, variant, beforehand)}
 static void {name}(
@@ -204,9 +194,7 @@ static void {name}(
 
 
 def _splitting(name: str, spec: Split, planes: int, beforehand: bool) -> str:
-    """A strip of A as planes. Three operations round to 8 bits: what they overflow on is not finite any more."""
-    rounded = planes if planes < 3 else 2  # what is left of 24 bits then has no more than 8
-    odd = ", ".join(str(2 * i + 1) for i in range(DEPTH))
+    """A strip of A as planes."""
     all_of_them = f"""
 static void {name}_split_all(void *arg, int64_t begin, int64_t end) {{
     const struct {name}_job *job = arg;
@@ -216,39 +204,18 @@ static void {name}_split_all(void *arg, int64_t begin, int64_t end) {{
     for (int64_t task = begin; task < end; task++) {{
         const int64_t strip = task / pieces, s0 = task % pieces * {_PIECE};
         {name}_split(
-            job, strip / strips, strip % strips, s0, sx_least(steps - s0, {_PIECE}), job->split + (strip * steps + s0) * {planes * _PLANE});
+            job, strip / strips, strip % strips, s0, sx_least(steps - s0, {_PIECE}), job->split + (strip * steps + s0) * {planes * PLANE});
     }}
 }}
 """
     return f"""\
-typedef float {name}_lanes __attribute__((vector_size(64), aligned(4)));
-typedef uint16_t {name}_halves __attribute__((vector_size(64), aligned(2)));
-
+{split_function(name, planes)}
 static inline float {name}_value(uint32_t bits) {{
     return ((union {{ uint32_t bits; float value; }}){{bits}}).value;
 }}
 
 static inline uint32_t {name}_bits(float value) {{
     return ((union {{ float value; uint32_t bits; }}){{value}}).bits;
-}}
-
-static inline {name}_lanes {name}_round({name}_lanes values) {{
-#pragma clang fp contract(off)
-    const {name}_lanes scaled = values * 65537.0f;
-    return scaled - (scaled - values);
-}}
-
-/* The parts of {DEPTH} numbers, plane by plane: the upper halves of their bits. */
-static inline void {name}_parts(const float *from, uint16_t *to) {{
-    {name}_lanes low = *(const {name}_lanes *)from, high = *(const {name}_lanes *)(from + {DEPTH // 2});
-    for (int32_t plane = 0; plane < {planes}; plane++) {{
-        const {name}_lanes first = plane < {rounded} ? {name}_round(low) : low;
-        const {name}_lanes second = plane < {rounded} ? {name}_round(high) : high;
-        *({name}_halves *)(to + plane * {_PLANE}) = __builtin_shufflevector(
-            ({name}_halves)first, ({name}_halves)second, {odd});
-        low -= first;
-        high -= second;
-    }}
 }}
 
 /* So many steps of a strip, from step s0 on. */
@@ -264,85 +231,15 @@ static void {name}_split(
         const struct {name}_row row = {name}_row(job, b, m + sx_least(r, taken - 1));
         for (int64_t s = 0; s < count; s++) {{
             float values[{DEPTH}];
-            {name}_parts({name}_step(&row, s0 + s, values), to + s * {planes * _PLANE} + r * {DEPTH});
+            {name}_parts({name}_step(&row, s0 + s, values), to + s * {planes * PLANE} + r * {DEPTH}, {PLANE});
         }}
     }}
 }}
 {all_of_them if beforehand else ""}"""
 
 
-def _micro_kernel(name: str, variant: str, beforehand: bool) -> str:
-    """Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B."""
-    planes = planes_of(variant)
-    places = list(enumerate(("sums", "sums + 16", "below", "below + 16")))
-    zero = "\n".join(f"        sx_tile_zero({tile});" for tile, _ in places)
-    load = "\n".join(f"        sx_tile_load({tile}, {at}, pitch);" for tile, at in places)
-    store = "\n".join(f"    sx_tile_store({tile}, {at}, pitch);" for tile, at in places)
-    asking = (
-        ["for (int64_t i = 0; i < lines; i++, ahead += 32)", "    __builtin_prefetch(ahead, 0, 2);"]
-        if beforehand
-        else []
-    )
-    body: list[str] = []
-    held: tuple[int | None, int | None] = (None, None)
-    for a, b in PAIRS[variant]:
-        if held[0] != a:
-            body += [
-                f"sx_tile_load(4, a + {a * _PLANE}, {DEPTH * 2});",
-                f"sx_tile_load(5, lower + {a * _PLANE}, {DEPTH * 2});",
-            ]
-        if held[1] != b:
-            body += [
-                f"sx_tile_load(6, b + {b * _PLANE}, 64);",
-                f"sx_tile_load(7, b + {b * _PLANE + _PLANE // 2}, 64);",
-            ]
-        held = a, b
-        body += [
-            "sx_tile_dot(0, 4, 6);",
-            "sx_tile_dot(1, 4, 7);",
-            "sx_tile_dot(2, 5, 6);",
-            "sx_tile_dot(3, 5, 7);",
-            *asking,
-        ]
-    lines = "\n".join(f"        {line}" for line in body)
-    asked, ahead = "", ""
-    if beforehand:
-        asked = " With\n * every pair of planes so many cache lines are asked for that lie ahead."
-        ahead = ",\n    const uint16_t *ahead, int64_t lines"
-    return f"""\
-/* Tiles for strips of so many rows: those above, and those below. */
-static void {name}_configure(int64_t rows) {{
-    __attribute__((aligned(64))) uint8_t config[64] = {{1}};
-    const uint8_t above = (uint8_t)((rows + 1) / 2), below = (uint8_t)(rows > 1 ? rows / 2 : 1);
-    const uint8_t heights[8] = {{above, above, below, below, above, below, 16, 16}};
-    for (int32_t tile = 0; tile < 8; tile++) {{
-        config[16 + 2 * tile] = 64;
-        config[48 + tile] = heights[tile];
-    }}
-    sx_tiles_configure(config);
-}}
-
-/* 32 columns of a strip, over `steps` steps; the strip's lower rows begin `upper` rows down.{asked} */
-static __attribute__((noinline)) void {name}_tiles(
-    const uint16_t *a, int64_t upper, const uint16_t *b, int64_t steps, float *sums, int64_t pitch, int32_t fresh{ahead}) {{
-    const uint16_t *lower = a + upper * {DEPTH};
-    float *below = sums + upper * pitch;
-    pitch *= (int64_t)sizeof *sums;
-    if (fresh) {{
-{zero}
-    }} else {{
-{load}
-    }}
-    for (; steps > 0; steps--, a += {planes * _PLANE}, lower += {planes * _PLANE}, b += {planes * _PLANE}) {{
-{lines}
-    }}
-{store}
-}}
-"""
-
-
 def _again(name: str, spec: Split, planes: int) -> str:
-    part = [f"{name}_value((uint32_t)w[{p * _PLANE}] << 16)" for p in range(planes)]
+    part = [f"{name}_value((uint32_t)w[{p * PLANE}] << 16)" for p in range(planes)]
     parts = " + (".join(part) + ")" * (planes - 1)  # the small ones first: b0 + b1 may be too large
     return f"""\
 static inline int32_t {name}_finite(float value) {{
@@ -360,13 +257,13 @@ static __attribute__((noinline)) void {name}_again(
         if ({name}_finite(sums[j]))
             continue;
         const int64_t panel = (column + j) / {COLUMNS}, lane = (column + j) % {COLUMNS};
-        const uint16_t *tile = job->b + panel * steps * {planes * _PLANE} + lane / 16 * {_PLANE // 2} + lane % 16 * 2;
+        const uint16_t *tile = job->b + panel * steps * {planes * PLANE} + lane / 16 * {PLANE // 2} + lane % 16 * 2;
         float sum = 0.0f;
         for (int64_t s = 0; s < steps; s++) {{
             float values[{DEPTH}];
             const float *a = {name}_step(&row, s, values);
             for (int64_t i = 0; i < sx_least({DEPTH}, depth - s * {DEPTH}); i++) {{
-                const uint16_t *w = tile + s * {planes * _PLANE} + i / 2 * {DEPTH} + i % 2;
+                const uint16_t *w = tile + s * {planes * PLANE} + i / 2 * {DEPTH} + i % 2;
                 sum += a[i] * ({parts});
             }}
         }}
@@ -389,7 +286,7 @@ def _tasks(
         if blocks.in_parts
         else "acc"
     )
-    step = planes * _PLANE
+    step = planes * PLANE
     buffer, split, ahead, asked = "", "", "", ""
     if beforehand:
         strip_of = f"job->split + ((b * strips + strip) * steps + s0) * {step}"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from sardonyx.backends.c.kernels.elements import C_TYPE
 from sardonyx.backends.c.kernels.isa import Isa, tile_of
-from sardonyx.backends.c.kernels.lone_query import lone_query
+from sardonyx.backends.c.kernels.lone_query import lone_queries
 from sardonyx.backends.c.kernels.nest import SUPPORT, row_counts
 from sardonyx.backends.c.kernels.tile import PIECE, TileFamily, tile_call, tile_functions
 from sardonyx.backends.c.kernels.weighing import AttentionSpec, finish_function, weigh_function
@@ -52,7 +52,7 @@ def attention(name: str, spec: AttentionSpec, isa: Isa) -> str:
         return _only_one(name, spec, tile.columns)
     alone, lone = "", ""
     if not isinstance(spec.rows, int):
-        alone = lone_query(name, spec)
+        alone = lone_queries(name, spec)
         lone = f"""\
     if (height == 1) {{
         run->parallel(run, batch / {spec.shared}, 1, {name}_alone, &job);
@@ -102,7 +102,7 @@ struct {name}_job {{
 }};
 
 {weigh_function(name, spec, columns)}
-{lone_query(name, spec)}
+{lone_queries(name, spec)}
 static void {name}(sx_run *run, const struct env *env, {value} *keys_packed, {value} *values_packed, const int64_t *n) {{
     (void)keys_packed, (void)values_packed;
     run->parallel(run, ({spec.batch}) / {spec.shared}, 1, {name}_alone, &(struct {name}_job){{env, n}});

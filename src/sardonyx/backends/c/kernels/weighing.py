@@ -30,14 +30,19 @@ class AttentionSpec:
     shared: int = 1
 
 
-def weigh_function(name: str, spec: AttentionSpec, columns: int) -> str:
+def weigh_function(
+    name: str, spec: AttentionSpec, columns: int, then: str = "", exp: str = ""
+) -> str:
     """`<name>_weigh`: scores become weights; the factor that earlier sums have to take is returned.
 
     Args:
         columns: scores that are looked at side by side; there is room for a multiple of them.
+        then: what is done to so many weights, from `row + i` on, while they are at hand.
+        exp: the C function of a weight, where it is not the usual one.
     """
     value, kind = C_TYPE[spec.dtype], spec.dtype
-    exp = "sx_exp_weight_f32" if kind == "f32" else f"sx_exp_{kind}"
+    opening, closing = (" {", f"        {then}\n    }}\n") if then else ("", "")
+    usual = "sx_exp_weight_f32" if kind == "f32" else f"sx_exp_{kind}"
     return f"""\
 static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {value} *total) {{
     {value} tops[{columns}], sums[{columns}] = {{0}};
@@ -55,14 +60,14 @@ static inline {value} {name}_weigh({value} *row, int64_t count, {value} *top, {v
     const {value} highest = tops[0];
     /* Where nothing was seen yet but -inf, the weights are 0 and not NaN: other blocks may follow. */
     const {value} shift = highest == -({value})__builtin_inf() ? 0 : highest;
-    const {value} kept = {exp}(*top - shift);
-    for (int64_t i = 0; i < whole; i += {columns})
+    const {value} kept = {usual}(*top - shift);
+    for (int64_t i = 0; i < whole; i += {columns}){opening}
         SX_REGISTERS
         for (int64_t j = 0; j < {columns}; j++) {{
-            row[i + j] = {exp}(row[i + j] - shift);
+            row[i + j] = {exp or usual}(row[i + j] - shift);
             sums[j] += row[i + j];
         }}
-    {_folded("sums", columns, "sums[j] + sums[j + n]")}
+{closing}    {_folded("sums", columns, "sums[j] + sums[j + n]")}
     *top = highest;
     *total = *total * kept + sums[0];
     return kept;

@@ -194,6 +194,12 @@ static inline float sx_exp2_coarse(float t) {
     return sx_from_bits_f32((uint32_t)(bits > 0 ? bits : 0));
 }
 
+/* e^x for x <= 0, within 2^-13 of it, with 0 below 2^-126: a weight that is rounded to bfloat16. A NaN passes. */
+static inline float sx_exp_weight_coarse(float x) {
+    const float inside = sx_max_f32(x * SX_LOG2E, -127.0f), shifted = inside + SX_ROUNDER;
+    return sx_poly_exp2_of_halves(inside - (shifted - SX_ROUNDER)) * sx_power_of_shifted(shifted);
+}
+
 #if defined(SX_COARSE)
 /* 1 / (1 + t), or t / (1 + t) where x < 0, with t = e^-|x|: within 2^-13 of it, as what it follows. */
 static inline float sx_sigmoid_f32(float x) {

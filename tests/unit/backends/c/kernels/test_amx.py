@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.amx import PAIRS, amx, planes_of
+from sardonyx.backends.c.kernels.amx import amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b
 from sardonyx.backends.c.kernels.planes import pack_tiles, split_planes
+from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.toolchain import SUPPORT, compile_object, find_toolchain
 from sardonyx.options import read_environment

@@ -12,11 +12,11 @@ import pytest
 from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, compile_kernel
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.amx import PAIRS, planes_of
 from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
+from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.plan.amx import parts_beforehand, runs_of
 
