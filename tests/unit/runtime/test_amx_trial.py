@@ -167,6 +167,7 @@ def model(folder: Path) -> tuple[Path, Any, Any]:
 def compile_emulated(path: Path, precision: Any, monkeypatch: pytest.MonkeyPatch) -> NativeModel:  # fmt: skip
     """As on a machine with tiles that were tried, and where six products were measured to be faster."""
     monkeypatch.setattr(amx_rules, "_BY_RULE", tuple(AMX_PARTS))
+    monkeypatch.setattr(amx_rules, "_GAIN", 1.0)
     monkeypatch.setattr(compiled, "has_tiles", lambda _: True)
     monkeypatch.setattr(compiled, "may_use_tiles", lambda *_: True)
     # No CPU has both tiles and arithmetic of float16.
