@@ -119,8 +119,8 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
     if variant is not None:
         return Case(
             f"{variant} {m}×{k}×{n}", 2 * m * k * n,
-            amx("kernel", spec, "store_row", variant, beforehand=parts_beforehand(variant, 1, m, k) is not None),
-            np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), parts_of(variant, m, k),
+            amx("kernel", spec, "store_row", variant, beforehand=parts_beforehand(variant, 1, m, k, n) is not None),
+            np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), parts_of(variant, m, k, n),
             one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
         )  # fmt: skip
     few = suits_gemv(spec, ISA)
@@ -132,9 +132,9 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
     )  # fmt: skip
 
 
-def parts_of(variant: str, rows: int, inner: int) -> NDArray[np.uint16] | None:
+def parts_of(variant: str, rows: int, inner: int, columns: int) -> NDArray[np.uint16] | None:
     """Memory for the parts of all rows, where the kernel splits them beforehand."""
-    elements = parts_beforehand(variant, 1, rows, inner)
+    elements = parts_beforehand(variant, 1, rows, inner, columns)
     return None if elements is None else np.zeros(elements, np.uint16)
 
 
@@ -166,7 +166,7 @@ def conv_case(
     x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
     if variant is not None:
         runs = runs_of(window.kernel, window.dilations, channels)
-        scratch = parts_of(variant, prod(out), whole_steps(channels * kernel**rank, runs))
+        scratch = parts_of(variant, prod(out), whole_steps(channels * kernel**rank, runs), filters)
         text = amx_conv(
             "kernel",
             ConvSpec(1, channels, filters, window),

@@ -58,8 +58,9 @@ _TILE = (
 _SPLIT = 0.25  # for each part
 _SAVED_BY_WINOGRAD = 1.8  # times as fast as the plain kernel
 # All rows are split beforehand where they are so few that threads share them, each with columns of its own: with more,
-# each has rows of its own, and splits a strip of them right before it is multiplied.
-_SHARED_ROWS, _SHARED_BYTES = 512, 4 << 20
+# each has rows of its own, and splits a strip of them right before it is multiplied. To wait for one another costs threads
+# as much as some millions of multiplications.
+_SHARED_ROWS, _SHARED_BYTES, _SHARED_WORK = 512, 4 << 20, 1 << 25
 _GAIN = 0.7  # of the plain kernel's time: less may be a mistake of these numbers
 
 
@@ -97,11 +98,15 @@ def amx_pays(variant: str, plain: str, rows: Size, inner: int, columns: int, run
     return tiles <= _GAIN * columns * _PLAIN / saved
 
 
-def parts_beforehand(variant: str, batch: Size, rows: Size, inner: Size) -> int | None:
+def parts_beforehand(
+    variant: str, batch: Size, rows: Size, inner: Size, columns: Size
+) -> int | None:
     """Elements of all rows' parts, where they are split before any of them is multiplied; None where they are not."""
     if variant not in AMX_PARTS or not isinstance(rows, int) or not isinstance(inner, int):
         return None
-    if not isinstance(batch, int) or rows > _SHARED_ROWS:
+    if not isinstance(batch, int) or not isinstance(columns, int) or rows > _SHARED_ROWS:
+        return None
+    if batch * rows * inner * columns < _SHARED_WORK:
         return None
     filled = -(-rows // AMX_STRIP) * AMX_STRIP * -(-inner // AMX_DEPTH) * AMX_DEPTH
     elements = batch * filled * AMX_PARTS[variant]

@@ -89,7 +89,9 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     widened = target.widens_halves and b.dtype == "f16" and fixed and not few
     held = contraction.dtype if widened else None
     packed, operand = _packed(writer, b, contraction, batch, panel, choice.variant, held)
-    parts = parts_beforehand(choice.variant, 1 if merged else batch, rows, contraction.inner)
+    parts = parts_beforehand(
+        choice.variant, 1 if merged else batch, rows, contraction.inner, contraction.columns
+    )
     split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     writer.b.reset()
     epilogue = row_epilogue(writer, group, contraction, merged)

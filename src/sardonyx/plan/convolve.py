@@ -390,7 +390,7 @@ def _around(
     packed = writer.extra(filters, case.stored, "in")
     runs = runs_of(window.kernel, window.dilations, case.channels)
     inner = whole_steps(case.channels * math.prod(window.kernel), runs)
-    parts = parts_beforehand(choice.variant, shape[0], product(counts), inner)
+    parts = parts_beforehand(choice.variant, shape[0], product(counts), inner, case.outputs)
     split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     ending = None if finish is None else _ending(writer, finish, case.outputs)
     storing = _epilogue if ending is None else _storing

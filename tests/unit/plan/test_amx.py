@@ -11,6 +11,9 @@ from sardonyx.plan.amx import (
     amx_attention_elements,
     amx_pays,
     amx_variants,
+    parts_beforehand,
+    runs_of,
+    whole_steps,
     with_byte_tiles,
 )
 from sardonyx.plan.choice import choose, product_variants, with_amx, with_half_weights
@@ -61,6 +64,27 @@ def test_where_it_may_not_pay_only_a_measurement_takes_it(
         "avx512", PANELS, PANELS, 4, amx=True, timings=((problem, (("gemm", 2.0), ("amx6", 1.0))),)
     )  # fmt: skip
     assert choose(measured, problem, found).variant == "amx6"
+
+
+def test_few_rows_are_split_beforehand_where_that_is_worth_waiting_for() -> None:
+    assert parts_beforehand("amx3", 1, 100, 768, 768) == 128 * 768 * 2
+    assert parts_beforehand("amx1", 2, 49, 520, 2048) == 2 * 64 * 544
+    assert parts_beforehand("gemm", 1, 128, 768, 768) is None
+    assert parts_beforehand("amx3", 1, 128, 64, 64) is None
+    assert parts_beforehand("amx3", 1, 1500, 768, 768) is None
+    assert parts_beforehand("amx6", 1, 512, 30000, 768) is None
+    unknown: list[tuple[Size, Size, Size, Size]] = [(symbol("n"), 128, 768, 768), (1, symbol("n"), 768, 768), (1, 128, symbol("n"), 768)]  # fmt: skip
+    for sizes in unknown:
+        assert parts_beforehand("amx3", *sizes) is None
+
+
+def test_a_run_of_k_is_a_line_where_channels_fill_no_steps() -> None:
+    assert runs_of((3, 3), (1, 1), 64) == 9
+    assert runs_of((3, 3), (1, 1), 24) == 3
+    assert runs_of((3, 3), (1, 2), 24) == 9
+    assert runs_of((3,), (1,), 80) == 1
+    assert whole_steps(7 * 7 * 3, 7) == 7 * 32
+    assert whole_steps(9 * 24, 3) == 3 * 96
 
 
 def test_what_winograds_way_saves_tiles_must_save_too() -> None:
