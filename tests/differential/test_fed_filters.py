@@ -157,4 +157,7 @@ def test_other_precisions(precision: str) -> None:
     x = RNG.standard_normal((1, 32, 8, 8)).astype(np.float32)
     w = RNG.standard_normal((48, 32, 3, 3)).astype(np.float32)
     got, want = answers("Conv", x, w, {"pads": [1, 1, 1, 1]}, precision)
-    np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-2)
+    lost = (
+        5e-3 * np.abs(want).max() if precision == "bfloat16" else 2e-2
+    )  # by sums of 288 rounded products
+    np.testing.assert_allclose(got, want, rtol=2e-2, atol=lost)

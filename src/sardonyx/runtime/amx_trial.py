@@ -12,7 +12,7 @@ import functools
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +45,7 @@ _QUADS = 810  # of K, of bytes: likewise
 _BYTES = "bytes"
 _BYTE_TILE = Tile(byte_tiles.STRIP, 32)
 _SECONDS = 60
+_NOT_TRIED = "could not be tried"
 # The largest error of a sum, as part of the sum of the products' magnitudes.
 _BOUNDS = {"amx6": 2.0**-22, "amx3": 2.0**-15, "amx1": 2.0**-7}
 
@@ -89,10 +90,11 @@ sys.stdout.buffer.write(sums.raw)
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether tiles compute what they should here, and in words."""
+    """Whether tiles compute what they should here, and in words; `tried` where a child came to an end with them."""
 
     usable: bool
     why: str
+    tried: bool = True
 
 
 def has_tiles(cpu: Cpu) -> bool:
@@ -107,7 +109,9 @@ def may_use_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> b
     known = known_verdict(cache, cpu, toolchain)
     if known is None:
         known = try_tiles(cache, cpu, toolchain, pool)
-        text = json.dumps(asdict(known))
+        if not known.tried:  # the next session may have more luck
+            return False
+        text = json.dumps({"usable": known.usable, "why": known.why})
         key = _key(cpu, toolchain)
         with cache.lock(key):
             cache.replace(KIND, key, lambda path: _write(path, text))
@@ -136,7 +140,7 @@ def try_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> Verdi
             return Verdict(False, f"{variant} does not compile: {error.message}")
         problem = _judge(variant, library, pool.library)
         if problem:
-            return Verdict(False, f"{variant} {problem}")
+            return Verdict(False, f"{variant} {problem}", tried=not problem.startswith(_NOT_TRIED))
     return Verdict(True, "their products are right")
 
 
@@ -174,7 +178,7 @@ def _operands() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
 def _judge(variant: str, library: Path, pool: Path) -> str:
     """What is wrong with the sums that a child computes; "" where they are right."""
     if not sys.executable or getattr(sys, "frozen", False):
-        return "could not be tried: there is no Python to run it"  # but an application, that would begin anew
+        return f"{_NOT_TRIED}: there is no Python to run it"  # but an application, that would begin anew
     if variant == _BYTES:
         bytes_of_a, bytes_of_b = _byte_operands()
         packed = pack_b(quads(bytes_of_b), _BYTE_TILE)
@@ -203,14 +207,16 @@ def _sums_of_child(
         child = subprocess.run(
             argv, input=a.tobytes() + packed.tobytes(), capture_output=True, timeout=_SECONDS, check=False
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"could not be tried: {error}", nothing
+    except subprocess.TimeoutExpired:
+        return f"took more than {_SECONDS} s", nothing
+    except OSError as error:
+        return f"{_NOT_TRIED}: {error}", nothing
     if child.returncode < 0:
         return f"ended its process by signal {-child.returncode}", nothing
     if child.returncode or len(child.stdout) != _ROWS * _COLUMNS * 4:
         said = child.stderr.decode(errors="replace").strip().splitlines()
         problem = said[-1] if said else f"exit code {child.returncode}"
-        return f"could not be tried: {problem}", nothing
+        return f"{_NOT_TRIED}: {problem}", nothing
     return "", np.frombuffer(child.stdout, np.float32).reshape(_ROWS, _COLUMNS)
 
 

@@ -103,11 +103,11 @@ def test_tiles_are_used_where_products_are_large(tmp_path: Path) -> None:
     """That they compile is all that is seen here: no emulator has them."""
     wide = """
     <ir_version: 10, opset_import: ["": 21]>
-    wide (float[256, 512] x) => (float[256, 512] y)
+    wide (uint8[256, 512] x) => (int32[256, 512] y)
     <int64[2] shape = {512, 512}>
-    { w = ConstantOfShape <value = float[1] {0.5}> (shape) y = MatMul(x, w) }
+    { w = ConstantOfShape <value = int8[1] {3}> (shape) y = MatMulInteger(x, w) }
     """
-    dot = re.compile(rb"\xc4\xe2.\x5c", re.DOTALL)  # tdpbf16ps
+    dot = re.compile(rb"\xc4\xe2.\x5e", re.DOTALL)  # tdpbusd
     for cpu, there in (("x86-64-amx", True), ("x86-64-v4", False)):
         options = {"target": "x86_64-linux", "emit": "a", "cpu": cpu, "weights": "beside"}
         built = sx.build(wide, tmp_path / cpu, name="wide", **options)  # type: ignore[arg-type]

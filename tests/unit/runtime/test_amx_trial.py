@@ -96,7 +96,7 @@ def test_a_child_without_permission_says_so(cache: Cache, granted: Any, emulated
     emulated()
     monkeypatch.setattr(amx_trial, "_CHILD", child.replace("if not", "if True or not"))
     assert trial(cache, granted) == Verdict(
-        False, "amx6 could not be tried: the system does not grant tile registers"
+        False, "amx6 could not be tried: the system does not grant tile registers", tried=False
     )
 
 
@@ -107,7 +107,7 @@ def test_an_application_is_not_started_a_second_time(cache: Cache, granted: Any,
         with monkeypatch.context() as patch:
             patch.setattr(sys, name, value, raising=False)
             assert trial(cache, granted) == Verdict(
-                False, "amx6 could not be tried: there is no Python to run it"
+                False, "amx6 could not be tried: there is no Python to run it", tried=False
             )
 
 
@@ -125,6 +125,19 @@ def test_the_verdict_is_found_once_and_remembered(cache: Cache, granted: Any, mo
     assert not may_use_tiles(cache, AMX, toolchain, granted)
     assert tried == [True]
     assert known_verdict(cache, AMX, toolchain) == Verdict(False, "amx6 ended its process by signal 4")  # fmt: skip
+
+
+def test_what_could_not_be_tried_is_tried_again(cache: Cache, granted: Any, emulated: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """A cache that another process emptied took the library away, once: that says nothing of the machine."""
+    emulated()
+    toolchain, child = find_toolchain(read_environment()), amx_trial._CHILD
+    monkeypatch.setattr(
+        amx_trial, "_CHILD", child.replace("CDLL(library)", "CDLL(library + '.gone')")
+    )
+    assert not may_use_tiles(cache, AMX, toolchain, granted)
+    assert known_verdict(cache, AMX, toolchain) is None
+    monkeypatch.setattr(amx_trial, "_CHILD", child)
+    assert may_use_tiles(cache, AMX, toolchain, granted)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"usable": 1, "why": ""}', '{"usable": true}'])
