@@ -119,7 +119,7 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
     if variant is not None:
         return Case(
             f"{variant} {m}×{k}×{n}", 2 * m * k * n,
-            amx("kernel", spec, "store_row", variant, beforehand=parts_beforehand(variant, 1, m, k, n) is not None, asks="store_row_soon"),
+            amx("kernel", spec, "store_row", variant, beforehand=parts_beforehand(variant, 1, m, k, n) is not None),
             np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), parts_of(variant, m, k, n),
             one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
         )  # fmt: skip
@@ -174,7 +174,6 @@ def conv_case(
             variant,
             runs,
             beforehand=scratch is not None,
-            asks="store_row_soon",
         )
         packed = pack_tile_filters(w, planes_of(variant), runs)
     elif tiled:

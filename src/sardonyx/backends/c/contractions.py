@@ -141,14 +141,7 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
     )
     if kernel.choice.variant in PAIRS:
         split = kernel.split is not None
-        return amx(
-            "contract",
-            spec,
-            "store_row",
-            kernel.choice.variant,
-            beforehand=split,
-            asks=_asks(kernel),
-        )
+        return amx("contract", spec, "store_row", kernel.choice.variant, beforehand=split)
     if kernel.choice.variant == "gemm f16":
         return half_product("contract", spec, "store_row", isa, _OF_HALVES)
     cut = cut_of(kernel.choice.variant, isa, kernel.dtype)
@@ -273,9 +266,7 @@ def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
         split = kernel.split is not None
         runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels)
         variant = kernel.choice.variant
-        return amx_conv(
-            "contract", tiled, "store_row", variant, runs, beforehand=split, asks=_asks(kernel)
-        )
+        return amx_conv("contract", tiled, "store_row", variant, runs, beforehand=split)
     if kernel.choice.variant == "direct f16":
         spec_of_halves = _conv_spec(kernel, name_of)
         return half_convolution("contract", spec_of_halves, "store_row", isa, _OF_HALVES)

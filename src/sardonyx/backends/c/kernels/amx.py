@@ -103,20 +103,11 @@ class Split:
     rows: str
 
 
-def amx(
-    name: str,
-    spec: GemmSpec,
-    epilogue: str,
-    variant: str,
-    *,
-    beforehand: bool = False,
-    asks: str = "",
-) -> str:
+def amx(name: str, spec: GemmSpec, epilogue: str, variant: str, *, beforehand: bool = False) -> str:
     """C text of a product as a static function; B is packed by `pack_tiles(…, planes_of(variant))`.
 
     Args:
         beforehand: all rows are split before any is multiplied, into the kernel's scratch memory.
-        asks: as of `nest.Nest`.
     """
     assert isinstance(spec.b, Packed)
     assert spec.a.dtype == "f32"
@@ -140,11 +131,11 @@ static inline const float *{name}_step(const struct {name}_row *row, int64_t s, 
 }}
 """
     split = Split(spec.m, spec.n, spec.k, spec.batch, rows)
-    return split_contraction(name, split, epilogue, variant, beforehand=beforehand, asks=asks)
+    return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
 def split_contraction(
-    name: str, spec: Split, epilogue: str, variant: str, *, beforehand: bool, asks: str
+    name: str, spec: Split, epilogue: str, variant: str, *, beforehand: bool
 ) -> str:
     """C text of a contraction as a static function, as `amx`."""
     planes = planes_of(variant)
@@ -174,7 +165,7 @@ struct {name}_job {{
 {tile_heights(name)}
 {tile_products(name, variant, asks=beforehand)}
 {_again(name, spec, planes)}
-{_tasks(name, spec, epilogue, blocks, variant, beforehand, asks)}
+{_tasks(name, spec, epilogue, blocks, variant, beforehand)}
 static void {name}(
     sx_run *run, const struct env *env, const void *a, const void *b, void *scratch, const int64_t *n) {{
     (void)n;
@@ -287,13 +278,7 @@ static __attribute__((noinline)) void {name}_again(
 
 
 def _tasks(
-    name: str,
-    spec: Split,
-    epilogue: str,
-    blocks: _Blocks,
-    variant: str,
-    beforehand: bool,
-    asks: str,
+    name: str, spec: Split, epilogue: str, blocks: _Blocks, variant: str, beforehand: bool
 ) -> str:
     """The body of the parallel loop."""
     planes = planes_of(variant)
@@ -327,12 +312,6 @@ def _tasks(
 """
         split = f"""\
                     {name}_split(job, b, strip, s0, taken_steps, split);
-"""
-    soon = ""
-    if asks:
-        soon = f"""\
-                        for (int64_t r = 0; s0 + taken_steps >= steps && r < taken; r++)
-                            {asks}(job->env, b, m + r, panel * {COLUMNS}, sx_least(width - panel * {COLUMNS}, {COLUMNS}));
 """
     return f"""\
 static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
@@ -369,7 +348,7 @@ static void {name}_blocks(void *arg, int64_t begin, int64_t end) {{
                         {name}_configure(configured = taken);
 {split}\
                     for (int64_t panel = first; panel < last; panel++) {{
-{ahead}{soon}\
+{ahead}\
                         {name}_tiles(
                             {strip_of}, (taken + 1) / 2, job->b + (panel * steps + s0) * {step}, taken_steps,
                             sums + (panel - first) * {COLUMNS}, {pitch}, s0 == 0{asked});

@@ -33,15 +33,15 @@ def pack_tile_filters(weights: NDArray[np.float32], planes: int, runs: int) -> N
 
 
 def amx_conv(
-    name: str, spec: ConvSpec, epilogue: str, variant: str, runs: int, *, beforehand: bool = False, asks: str = ""
-) -> str:  # fmt: skip
+    name: str, spec: ConvSpec, epilogue: str, variant: str, runs: int, *, beforehand: bool = False
+) -> str:
     """C text of the convolution as a static function; the epilogue's row is a pixel of an image, as of `conv`."""
     assert spec.groups == 1
     values = spec.channels * prod(spec.window.kernel) // runs
     depth = runs * -(-values // DEPTH) * DEPTH
     rows = _rows(name, spec, values, in_lines=runs < prod(spec.window.kernel))
     split = Split(spec.window.pixels, spec.filters, depth, spec.images, rows)
-    return split_contraction(name, split, epilogue, variant, beforehand=beforehand, asks=asks)
+    return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
 def _rows(name: str, spec: ConvSpec, run: int, *, in_lines: bool) -> str:

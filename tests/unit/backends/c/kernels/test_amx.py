@@ -135,9 +135,7 @@ def test_rows_that_are_split_beforehand_give_the_same_bits(
             (DYNAMIC, (m, n, k)),
             (GemmSpec(m, n, k, Operand(k), Packed()), ()),
         ):
-            text = EMULATION + amx(
-                "beforehand", spec, "store_row", variant, beforehand=True, asks="store_row_soon"
-            )
+            text = EMULATION + amx("beforehand", spec, "store_row", variant, beforehand=True)
             folder = tmp_path / f"{m}-{n}-{k}-{len(sizes)}"
             folder.mkdir()
             kernel = compile_kernel("beforehand", text, folder)
