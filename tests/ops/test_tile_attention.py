@@ -24,11 +24,11 @@ g (float[2, 45, 64] q, float[2, T, 64] k, float[2, T, 40] v) => (float[2, 45, 40
 }"""
 
 
-@pytest.mark.skipif(not has_tiles(host_cpu()), reason="no tiles")
+@pytest.mark.skipif(not has_tiles(host_cpu()), reason="for CPUs with AMX")
 @pytest.mark.parametrize(("precision", "variant", "bound"), [("fast", "amx3", 1e-4), ("bfloat16", "amx1", 2e-2)])  # fmt: skip
 def test_a_model(precision: Any, variant: str, bound: float) -> None:
     if not process_pool().grants_tiles:
-        pytest.skip("the system does not grant tiles")
+        pytest.skip("for systems that grant a process AMX tiles")
     draw = np.random.default_rng(5)
     shapes = {"q": (2, 45, 64), "k": (2, 70, 64), "v": (2, 70, 40)}
     feeds = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
