@@ -215,7 +215,8 @@ def _rows_in_place(spec: ConvSpec, nest: Nest) -> Nest:
         const int32_t inside = {inside(outer)};
         rows[s][r] = inside ? image + {offset(every)} * {spec.channels} : {name}_zeros;
         if (inside && high - low < {row}) {{
-            {name}_copy(copied[r] + s * {row}, rows[s][r], 0, {row}, low, high);
+            for (int64_t k = 0; k < {row}; k++)
+                copied[r][s * {row} + k] = k >= low && k < high ? rows[s][r][k] : 0;
             rows[s][r] = copied[r] + s * {row};
         }}
     }}
@@ -280,10 +281,10 @@ def _constants(spec: ConvSpec, family: TileFamily, nest: Nest) -> str:
     axes = len(window.kernel)
     stepped = axes if nest.segments == prod(window.kernel) else axes - 1
     lines = [steps_text(name, window, stepped, nest.segments)]
-    if not spec.wide:
-        lines.append(_copy_function(spec, family, nest))
     if spec.wide or _reads_rows(spec, family):
         lines.append(f"static const {value} {name}_zeros[{choose_blocks(nest).depth}];")
+    else:
+        lines.append(_copy_function(spec, family, nest))
     return "\n".join(lines) + "\n"
 
 

@@ -167,6 +167,15 @@ def _steps(nest: Nest, blocks: Blocks) -> int:
     return blocks.segments * -(-blocks.depth // QUADS) if nest.in_tiles else 0
 
 
+def _groups(nest: Nest) -> int:
+    """Groups of steps in a panel whose K is one block, and so a number."""
+    if not isinstance(nest.depth, int):
+        return 0
+    if nest.merged:
+        return nest.segments * nest.depth // STEPS
+    return nest.segments * (nest.depth // STEPS)
+
+
 def fuses(nest: Nest) -> bool:
     """Whether the epilogue takes sums out of registers; it is called with counts that are known then.
 
@@ -190,8 +199,11 @@ def nest_functions(nest: Nest) -> str:
     lines, turns = lines_soon(nest.family, tiles) if _asks_ahead(nest) else (0, 1)
     fused = fuses(nest)
     full = isinstance(nest.width, int) and nest.width % nest.family.tile.columns == 0
-    finish, asks = (nest.epilogue, nest.asks) if fused else ("", "")
-    family = replace(nest.family, soon=lines, finish=finish, full=full, asks=asks)
+    family = replace(nest.family, soon=lines)
+    if fused:
+        groups = _groups(nest)
+        asks = nest.asks if groups else ""
+        family = replace(family, finish=nest.epilogue, full=full, asks=asks, groups=groups)
     name, tile, value = family.name, family.tile, C_TYPE[family.dtype]
     counts = row_counts(nest.height, tile.rows)
     pitch = blocks.panels * tile.columns
