@@ -180,12 +180,13 @@ def fuses(nest: Nest) -> bool:
     """Whether the epilogue takes sums out of registers; it is called with counts that are known then.
 
     That saves their way to memory and back, a fifth of the time of short sums of bytes (measured on Neoverse N1), and of
-    floats (on Cascade Lake). Sums of several pieces wait in memory all the same, but their results are asked for: 1 to 5%.
+    floats (on Cascade Lake). Sums of several pieces gain nothing.
     """
     family = nest.family
     pays = family.isa.by_lane if family.integer else family.isa.finishes_floats
     whole = family.tile.columns % WHOLE == 0
-    return nest.in_registers and pays and whole and not choose_blocks(nest).in_parts
+    single = not (choose_blocks(nest).in_parts or family.in_pieces)
+    return nest.in_registers and pays and whole and single
 
 
 def nest_functions(nest: Nest) -> str:

@@ -28,7 +28,7 @@ or they were split (`support/split.h`), and the bytes of B are 128 too large:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sardonyx.backends.c.kernels.byte_tiles import strip_function
@@ -251,8 +251,7 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     cells = [(r, p, v) for r in range(rows) for p, v in vectors]
 
     def place(r: int, p: int, v: int) -> str:
-        column = p * tile.columns + v * lanes
-        return f"sums[{r}] + {column}" if family.finish else f"acc + {r} * pitch + {column}"
+        return f"acc + {r} * pitch + {p * tile.columns + v * lanes}"
 
     begin = [f"{name}_a_v c{r}_{p}_{v} = {_first(family, r, p, v)};" for r, p, v in cells]
     add = [f"c{r}_{p}_{v} += {name}_a_load({place(r, p, v)});" for r, p, v in cells]
@@ -264,19 +263,12 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
         streams.append("uint32_t asked = 0;")  # without a sign, halves are shifts
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
     extras = _extras(family, rows, panels) if family.split and not family.widened else []
-    inner = _inner(family, rows, panels)
-    if not family.finish:
-        body = ["int32_t first = fresh;"] if family.in_pieces else []
-        body += _pieces(family, pointers, begin, inner, extras, add, store)
-    elif family.in_pieces:
-        array = f"__attribute__((aligned({LINE}))) {value} sums[{rows}][{panels * tile.columns}];"
-        body = [array, "int32_t first = 1;"]
-        body += _pieces(family, pointers, begin, inner, extras, add, store)
-        body += _finish(family, rows, panels)
-    else:
+    if family.finish:
         every = "for (int64_t s = 0; s < segments; s++) {"
-        body = [*begin, every, *_deeper([*pointers, *_whole(inner)]), "}"]
-        body += _finish(family, rows, panels, store)
+        inner = ["int64_t k = 0;", "const int64_t end = depth;", *_inner(family, rows, panels)]
+        body = [*begin, every, *_deeper([*pointers, *inner]), "}", *_finish(family, rows, panels)]
+    else:
+        body = _pieces(family, pointers, begin, _inner(family, rows, panels), extras, add, store)
     onward = [f"b += {panels} * stride;"]
     if family.finish:
         onward.append(f"column += {panels * tile.columns};")
@@ -294,28 +286,31 @@ for (; panel + {panels} <= panels; panel += {panels}) {{
     return "".join(f"    {line}\n" for line in text.strip().split("\n"))
 
 
-def _finish(family: TileFamily, rows: int, panels: int, store: Sequence[str] = ()) -> list[str]:
-    """C statements that hand the tile over, out of `sums`: with `store` that is an array which is no memory.
-
-    An array that is only ever read at places known beforehand is kept in registers.
-    """
+def _finish(family: TileFamily, rows: int, panels: int) -> list[str]:
+    """C statements that hand the tile over. An array that is only ever read at places known beforehand is none in memory."""
     columns = panels * family.tile.columns
-    array = [f"{C_TYPE[family.dtype]} sums[{rows}][{columns}];", *store] if store else []
-
-    def hand(r: int | str, count: str) -> str:
-        return f"{family.finish}(&own, batch, row + {r}, column, {count}, sums[{r}]);"
-
-    def rest(count: str) -> list[str]:
-        return [f"for (int64_t r = 0; r < {rows}; r++)", f"    {hand('r', count)}"]
-
-    every = [hand(r, str(columns)) for r in range(rows)] if store else rest(str(columns))
+    array = f"{C_TYPE[family.dtype]} sums[{rows}][{columns}];"
+    fill = [
+        f"*({family.name}_a_m *)(sums[{r}] + {p * family.tile.columns + v * family.lanes}) = c{r}_{p}_{v};"
+        for r in range(rows)
+        for p in range(panels)
+        for v in range(family.vectors)
+    ]
+    whole = [
+        f"{family.finish}(&own, batch, row + {r}, column, {columns}, sums[{r}]);"
+        for r in range(rows)
+    ]
     if family.full:
-        return ["{", *_deeper([*array, *every]), "}"]
+        return ["{", *_deeper([array, *fill, *whole]), "}"]
+    rest = [
+        f"for (int64_t r = 0; r < {rows}; r++)",
+        f"    {family.finish}(&own, batch, row + r, column, sx_least(left, {columns}), sums[r]);",
+    ]
     return [
         f"if (left >= {columns}) {{",
-        *_deeper([*array, *every]),
+        *_deeper([array, *fill, *whole]),
         "} else {",
-        *_deeper([*array, *rest(f"sx_least(left, {columns})")]),
+        *_deeper([array, *fill, *rest]),
         "}",
     ]
 
@@ -365,7 +360,7 @@ def _pieces(
 ) -> list[str]:
     """The loops over segments and pieces around the loop over k, which goes from `k` to `end`."""
     every = "for (int64_t s = 0; s < segments; s++) {"
-    whole = _whole(inner)
+    whole = ["int64_t k = 0;", "const int64_t end = depth;", *inner]
     if not family.in_pieces:
         rest = [*extras, "if (!fresh) {", *_deeper(add), "}", *store]
         return [*begin, every, *_deeper([*pointers, *whole]), "}", *rest]
@@ -393,12 +388,7 @@ def _pieces(
             *added,
         ]
         loops = ["for (int64_t s = 0; s < segments;) {", *_deeper(several), "}"]
-    return loops
-
-
-def _whole(inner: list[str]) -> list[str]:
-    """The loop over all of a segment."""
-    return ["int64_t k = 0;", "const int64_t end = depth;", *inner]
+    return ["int32_t first = fresh;", *loops]
 
 
 def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
