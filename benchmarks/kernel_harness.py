@@ -28,14 +28,18 @@ _HOST = """\
 #include <pthread.h>
 #include <sched.h>
 #include "abi.h"
+#include "index.h"
 
-struct env {{ {value} *c; int64_t pitch, plane; }};
+struct env {{ {value} *c; int64_t pitch, plane; {value} scale; }};
 
+/* A plan's epilogue scales as well; a mere copy would become a call of memcpy, which takes longer. */
 static inline void store_row(
     const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count, const {value} *acc) {{
     {value} *c = env->c + b * env->plane + m * env->pitch + n;
+    const {value} scale = env->scale;
+    SX_VECTORS
     for (int64_t i = 0; i < count; i++)
-        c[i] = acc[i];
+        c[i] = acc[i] * scale;
 }}
 
 static inline void store_row_soon(const struct env *env, int64_t b, int64_t m, int64_t n, int64_t count) {{
@@ -111,7 +115,7 @@ static void reversed(sx_run *run, int64_t count, int64_t grain, sx_body body, vo
 
 __attribute__((visibility("default"))) void call(int64_t order, void *const *p, int64_t pitch, int64_t plane, const int64_t *n) {{
     sx_run run = {{.parallel = order == 0 ? in_order : order == 1 ? reversed : threaded, .threads = order == 2 ? 2 : 1}};
-    struct env env = {{p[0], pitch, plane}};
+    struct env env = {{p[0], pitch, plane, 1}};
     {name}(&run, &env, p[1], p[2], p[3], n);
 }}
 """

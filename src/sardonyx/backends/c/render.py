@@ -48,7 +48,7 @@ from sardonyx.sizes import Size, symbols
 __all__ = ["HEADERS", "KernelPrinter", "is_short", "render_epilogue", "render_kernel"]
 
 _PLAIN = {"add", "sub", "mul", "min", "max"}
-_CONSTANTS = 2  # a scale and a bias
+_LOADS = 3  # a scale, a bias and what is added, for which is asked as for the results
 _FEW_SUMS = 4  # of a loop, which is interleaved four times
 _LONG = 32  # iterations of a loop that is worth several vectors at a time
 
@@ -74,10 +74,7 @@ def render_epilogue(kernel: Kernel, name: str, dtype: Dtype, *, inlined: bool = 
 
 
 def is_short(kernel: Kernel) -> bool:
-    """Whether an epilogue is a few operations, so that it may as well take sums out of registers.
-
-    Floats that are added to other ones had better be done row by row: their places are not in the nearest cache.
-    """
+    """Whether an epilogue is a few operations, so that it may as well take sums out of registers."""
     found = list(statements(kernel.body))
     parts = [part for one in found for part in expressions(one)]
     dtypes = {buffer.name: buffer.dtype for buffer in kernel.buffers}
@@ -86,7 +83,7 @@ def is_short(kernel: Kernel) -> bool:
     return (
         sum(isinstance(one, (For, While)) for one in found) == 1
         and {part.op for part in parts if isinstance(part, Apply)} <= _PLAIN
-        and (stored <= {"i8", "u8"} or (stored == {"f32"} and len(loads) <= _CONSTANTS))
+        and (stored <= {"i8", "u8"} or (stored == {"f32"} and len(loads) <= _LOADS))
     )
 
 
