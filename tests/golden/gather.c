@@ -17,7 +17,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
             return;
         }
         const int64_t t1 = (t0 < 0) ? sx_add_i64(t0, (int64_t)(n1)) : t0;
-        SX_VECTOR
+        SX_MASKED(1, SX_VECTOR)
         for (int64_t i1 = 0; i1 < 8; i1++) {
             const float t2 = in1[i1 + 8 * t1];
             out2[8 * i0 + i1] = t2;
@@ -25,7 +25,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_9b1ca5fcbc76faaea0a0(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_481c18746f4c6f4cbf44(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     run->parallel(run, n0, 512, part0, &(struct part0){run, p, n});

@@ -12,7 +12,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     for (int64_t i0 = begin; i0 < end; i0++) {
         float v0 = 0.0f;
         { SX_REASSOCIATE
-        SX_INTERLEAVED
+        SX_SHORT_SUMS
         for (int64_t i1 = 0; i1 < 64; i1++) {
             const float t0 = in0[64 * i0 + i1];
             v0 = v0 + t0;
@@ -21,7 +21,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
         float v1 = v0 / 64.0f;
         float v2 = 0.0f;
         { SX_REASSOCIATE
-        SX_INTERLEAVED
+        SX_SHORT_SUMS
         for (int64_t i2 = 0; i2 < 64; i2++) {
             const float t1 = in0[64 * i0 + i2];
             const float t2 = t1 - v1;
@@ -40,7 +40,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_685ede24a5f7e5a58f20(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_eea572b1d596fb75815b(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     run->parallel(run, n0, 64, part0, &(struct part0){run, p, n});

@@ -53,7 +53,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
         float v4 = t18;
         int32_t v5 = 0;
         { SX_REASSOCIATE
-        SX_INTERLEAVED
+        SX_SHORT_SUMS
         for (int64_t i2 = 0; i2 < 45; i2++) {
             const float t19 = in1[50 * i0 + i2 + 5];
             v5 = v5 | ((!(t19 <= v4)) ? 1 : 0);
@@ -133,7 +133,7 @@ static void part0(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-int32_t k_841e2ef438a1bd1ee00b(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_e7bcf4a8d1aa846fe5d5(sx_run *run, void *const *p, const int64_t *n) {
     (void)p, (void)n;
     const int64_t n0 = n[0];
     run->parallel(run, n0, 81, part0, &(struct part0){run, p, n});

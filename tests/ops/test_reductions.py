@@ -331,3 +331,16 @@ def test_what_a_convolution_wrote(along: tuple[int, ...], sizes: list[int | str]
     close(mean, np.asarray(-x.mean(along)), "ReduceMean")
     np.testing.assert_array_equal(top, (-x).argmax(along[-1], keepdims=True))
     close(sums, -x.cumsum(along[0]), "CumSum")
+
+
+@pytest.mark.parametrize(
+    "op", ["ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceLogSumExp"]
+)
+@pytest.mark.parametrize(
+    "width", [1, 4, 5, 8, 9, 15, 16, 17, 31, 33, 49, 63, 64, 65, 100, 112, 129]
+)
+def test_rows_that_fill_vectors_and_that_do_not(op: str, width: int) -> None:
+    """Short ones are written out, masked, or taken by as many vectors as leave little over."""
+    x = RNG.standard_normal((7, width)).astype(np.float32)
+    x[2, width // 2], x[3, -1], x[4, -1], x[5] = np.nan, np.inf, -np.inf, -0.0
+    agree(reduction(op, x, (1,)))

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 
 from sardonyx.backends.c.expressions import C_TYPES, render_expression
 from sardonyx.backends.c.sizes import render_size
+from sardonyx.backends.c.vectors import accumulated, vectors_of
 from sardonyx.loops.nodes import (
     Apply,
     Array,
@@ -49,11 +50,8 @@ __all__ = ["HEADERS", "KernelPrinter", "is_short", "render_epilogue", "render_ke
 
 _PLAIN = {"add", "sub", "mul", "min", "max"}
 _LOADS = 3  # a scale, a bias and what is added, for which is asked as for the results
-_FEW_SUMS = 4  # of a loop, which is interleaved four times
-_LONG = 32  # iterations of a loop that is worth several vectors at a time
 
 HEADERS = '#include "abi.h"\n#include "index.h"\n#include "scalar.h"\n'
-SHORT = 64  # iterations of a loop whose arrays may be held in registers
 
 
 def render_kernel(kernel: Kernel, name: str) -> str:
@@ -169,18 +167,6 @@ class KernelPrinter:
         else:
             self._failure(statement)
 
-    def _stays_in_registers(self, loop: For) -> bool:
-        """Whether all that a short loop writes are arrays of the kernel's own."""
-        found = list(statements(loop.body))
-        written = {one.buffer for one in found if isinstance(one, Store)}
-        return (
-            isinstance(loop.extent, int)
-            and loop.extent <= SHORT
-            and bool(written)
-            and written <= self._arrays
-            and all(isinstance(one, (Let, Store)) for one in found)
-        )
-
     def _branch(self, statement: If) -> None:
         self._line(f"if ({self._e(statement.condition)}) {{")
         with self._indented():
@@ -204,30 +190,19 @@ class KernelPrinter:
         if loop.kind == "parallel" and not self._parallel:
             self._parallel_loop(loop)
             return
-        sums = _accumulated(loop) if loop.kind == "vector" else set()
-        reassociates = bool(sums)
+        reassociates = loop.kind == "vector" and bool(accumulated(loop))
         if reassociates:
             self._line("{ SX_REASSOCIATE")
         if loop.kind == "vector" and not reassociates and self._rounds_to_bytes(loop):
             self._loop_of_bytes(loop, "0", self._s(loop.extent))
             return
         if loop.kind == "vector":
-            self._line(self._vectors(loop, len(sums)))
+            self._line(vectors_of(loop, self._arrays))
         elif loop.kind == "unroll":
             self._line("SX_UNROLL")
         self._for(loop, "0", self._s(loop.extent))
         if reassociates:
             self._line("}")
-
-    def _vectors(self, loop: For, sums: int) -> str:
-        """How many vectors of a loop at a time."""
-        if self._stays_in_registers(loop):
-            return "SX_REGISTERS"
-        if sums:
-            # Those of one vector would wait for each other; many of them would not fit the registers several times.
-            return "SX_INTERLEAVED" if sums <= _FEW_SUMS else "SX_VECTOR"
-        is_long = not isinstance(loop.extent, int) or loop.extent >= _LONG
-        return "SX_VECTORS" if is_long else "SX_VECTOR"
 
     def _rounds_to_bytes(self, loop: For) -> bool:
         """Whether all that it writes are bytes, and they are made of floats."""
@@ -361,12 +336,6 @@ class KernelPrinter:
 
 def _is_byte_of_float(cast: Cast) -> bool:
     return cast.dtype in ("i8", "u8") and cast.value.dtype == "f32"
-
-
-def _accumulated(loop: For) -> set[str]:
-    """What iterations hand on: Locals that were there before the loop and are set in it."""
-    inside = {one.name for one in statements(loop.body) if isinstance(one, Local)}
-    return {one.name for one in statements(loop.body) if isinstance(one, Set)} - inside
 
 
 def _own_names(statement: Statement) -> set[str]:

@@ -27,6 +27,21 @@
 #endif
 /* The same for sums. */
 #define SX_INTERLEAVED _Pragma("clang loop vectorize(assume_safety) interleave_count(4)")
+/* And for short ones, which clang would write out, one addition behind the other. */
+#define SX_SHORT_SUMS _Pragma("clang loop vectorize(assume_safety) interleave_count(4) unroll(disable)")
+/* Loops of so many iterations that, where vectors have 16 lanes, `count` of them at a time are better than what is usual
+ * otherwise; or that they are `count` vectors whose last ones are masked. No fmax may be reduced under a mask: clang 22 makes a
+ * loop of it that never ends. */
+#if defined(__AVX512F__)
+#define SX_PRAGMA(words) _Pragma(#words)
+#define SX_SIXTEENS(count, otherwise) \
+    SX_PRAGMA(clang loop vectorize(assume_safety) interleave_count(count))
+#define SX_MASKED(count, otherwise) \
+    SX_PRAGMA(clang loop vectorize(assume_safety) vectorize_predicate(enable) interleave_count(count) unroll(disable))
+#else
+#define SX_SIXTEENS(count, otherwise) otherwise
+#define SX_MASKED(count, otherwise) otherwise
+#endif
 /* So many results at a time: compilers count by the widest type, and bytes that are made of floats come four at a time. */
 #define SX_SIXTEEN _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) unroll(disable)")
 #define SX_EIGHT _Pragma("clang loop vectorize(assume_safety) vectorize_width(8) unroll(disable)")
@@ -38,6 +53,9 @@
 #define SX_VECTOR _Pragma("GCC ivdep")
 #define SX_VECTORS _Pragma("GCC ivdep")
 #define SX_INTERLEAVED _Pragma("GCC ivdep")
+#define SX_SHORT_SUMS _Pragma("GCC ivdep")
+#define SX_SIXTEENS(count, otherwise) otherwise
+#define SX_MASKED(count, otherwise) otherwise
 #define SX_SIXTEEN _Pragma("GCC ivdep")
 #define SX_EIGHT _Pragma("GCC ivdep")
 #define SX_REGISTERS _Pragma("GCC ivdep")
