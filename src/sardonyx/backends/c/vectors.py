@@ -17,7 +17,7 @@ from collections.abc import Collection
 
 from sardonyx.loops.nodes import Expr, For, Let, Load, Local, Set, Store
 from sardonyx.loops.walk import expressions, statements
-from sardonyx.sizes import Size, substitute
+from sardonyx.sizes import Size, substitute, symbol
 
 __all__ = ["SHORT", "accumulated", "vectors_of"]
 
@@ -34,25 +34,29 @@ _ITERATION = 0.28
 
 def vectors_of(loop: For, arrays: Collection[str]) -> str:
     """The macro before a vector loop; `arrays` are the kernel's own."""
-    if _stays_in_registers(loop, arrays):
-        return "SX_REGISTERS"
     sums, extent = len(accumulated(loop)), loop.extent
-    if not sums:
-        usual = "SX_VECTOR" if isinstance(extent, int) and extent < _LONG else "SX_VECTORS"
-    elif sums > _FEW_SUMS:  # many would not fit the registers several times
+    if sums > _FEW_SUMS:  # many would not fit the registers several times
         return "SX_VECTOR"
-    elif isinstance(extent, int) and _UNROLLED < extent <= SHORT:
-        usual = "SX_SHORT_SUMS"
-    else:  # those of one vector would wait for each other
-        usual = "SX_INTERLEAVED"
-    least = _UNROLLED + 1 if sums else _MASKED
+    held = _stays_in_registers(loop, arrays)
+    usual = "SX_REGISTERS" if held else _usual(sums, extent)
+    least = _UNROLLED + 1 if sums or held else _MASKED
     if not isinstance(extent, int) or extent < least or not _is_plain(loop):
         return usual
-    if extent <= SHORT:
-        several = min(each for each in _VECTOR if each * _LANES >= extent)
-        return f"SX_MASKED({several}, {usual})" if extent % _LANES else usual
-    several = _at_a_time(extent)
-    return f"SX_SIXTEENS({several}, {usual})" if sums and several < max(_VECTOR) else usual
+    if extent > SHORT:
+        several = _at_a_time(extent)
+        return f"SX_SIXTEENS({several}, {usual})" if sums and several < max(_VECTOR) else usual
+    if extent % _LANES == 0 or (held and not _is_moved(loop)):
+        return usual
+    return f"SX_MASKED({min(each for each in _VECTOR if each * _LANES >= extent)}, {usual})"
+
+
+def _usual(sums: int, extent: Size) -> str:
+    """What suits any vectors."""
+    if not sums:
+        return "SX_VECTOR" if isinstance(extent, int) and extent < _LONG else "SX_VECTORS"
+    if isinstance(extent, int) and _UNROLLED < extent <= SHORT:
+        return "SX_SHORT_SUMS"
+    return "SX_INTERLEAVED"  # those of one vector would wait for each other
 
 
 def accumulated(loop: For) -> set[str]:
@@ -82,6 +86,12 @@ def _stays_in_registers(loop: For, arrays: Collection[str]) -> bool:
         and written <= set(arrays)
         and all(isinstance(one, (Let, Store)) for one in found)
     )
+
+
+def _is_moved(loop: For) -> bool:
+    """Whether what it writes begins further on in an array, as a row behind its padding: that is memory, for it is read elsewhere."""
+    places = [one.offset for one in loop.body if isinstance(one, Store)]
+    return any(place - symbol(loop.var) != 0 for place in places)
 
 
 def _is_plain(loop: For) -> bool:

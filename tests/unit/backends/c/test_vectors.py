@@ -78,3 +78,13 @@ def test_what_all_iterations_share_may_be_read() -> None:
 
 def test_arrays_of_the_kernel_stay_in_registers() -> None:
     assert vectors_of(For("i", 49, tuple(copy()), "vector"), {"y"}) == "SX_REGISTERS"
+
+
+def test_arrays_behind_a_padding_are_memory() -> None:
+    moved = Store("y", AT + 2, Load("x", AT, "f32"))
+    for extent, words in [
+        (8, "SX_REGISTERS"),
+        (20, "SX_MASKED(2, SX_REGISTERS)"),
+        (32, "SX_REGISTERS"),
+    ]:
+        assert vectors_of(For("i", extent, (moved,), "vector"), {"y"}) == words
