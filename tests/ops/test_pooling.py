@@ -133,6 +133,16 @@ def test_what_an_average_counts(ceil_mode: int, count_include_pad: int, dilation
     agree(Case("AveragePool", [image(1, 2, 8, 7)], attributes))
 
 
+@pytest.mark.parametrize("edge", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("op", ["AveragePool", "LpPool"])
+def test_what_lies_at_the_edge_counts_once(op: str, edge: float) -> None:
+    """A row beside the input is read at the nearest one on it, and adds nothing."""
+    x = image(1, 2, 6, 20)
+    x[0, 0, 0, 3] = x[0, 1, -1, -1] = np.float32(edge)
+    agree(Case(op, [x], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}))
+    agree(Case(op, [x], {"kernel_shape": [5, 4], "pads": [3, 1, 2, 2], "strides": [2, 1]}))
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_norms(order: int) -> None:
     agree(Case("LpPool", [image(1, 2, 5, 5)], {"kernel_shape": [2, 2], "p": order}))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 
 from sardonyx.loops.build import cast, maximum, where
@@ -21,7 +20,7 @@ from sardonyx.loops.index import flatten, unflatten
 from sardonyx.loops.nodes import Dtype, Expr, apply, const
 from sardonyx.loops.operations import FLOATS, SIGNED, UNSIGNED
 from sardonyx.ops.lowering import Nest, Position, Site
-from sardonyx.ops.lowerings.maxima import is_separable, separable_maxima
+from sardonyx.ops.lowerings.by_columns import Fold, is_separable, pool_by_columns
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.ops.lowerings.windows import Axis, Lanes, axes_of, check_room, check_same, taps
 from sardonyx.ops.window import read_window
@@ -36,15 +35,6 @@ __all__ = [
     "MAX_POOL",
     "MAX_UNPOOL",
 ]
-
-
-@dataclass(frozen=True)
-class Fold:
-    """How elements become one: where it starts, what each adds, and what becomes of the total."""
-
-    start: Expr
-    add: Callable[[Expr, Expr], Expr]
-    finish: Callable[[Position, Expr], Expr] = lambda position, total: total
 
 
 def lowest(dtype: Dtype) -> Expr:
@@ -67,7 +57,9 @@ def _check_room(site: Site, axes: tuple[Axis, ...]) -> None:
 
 def _pool(site: Site, axes: tuple[Axis, ...], fold: Fold) -> None:
     _check_room(site, axes)
-    if site.channels_last:
+    if is_separable(axes, site.channels_last):
+        pool_by_columns(site, axes, fold)
+    elif site.channels_last:
         _pool_channels(site, axes, fold)
     else:
         _pool_rows(site, axes, fold)
@@ -84,7 +76,7 @@ def _pool_channels(site: Site, axes: tuple[Axis, ...], fold: Fold) -> None:
             b.put(total, lane, fold.start)
         with taps(b, axes, at) as (_, places), lanes.walk(start, count) as (lane, c):
             value = site.operand(0, (n, c, *places))
-            b.put(total, lane, fold.add(b.element(total, lane), value))
+            b.put(total, lane, fold.join(b.element(total, lane), fold.lift(value)))
         with lanes.walk(start, count) as (lane, c):
             position = (n, c, *at)
             site.store(position, fold.finish(position, b.element(total, lane)))
@@ -105,7 +97,7 @@ def _pool_rows(site: Site, axes: tuple[Axis, ...], fold: Fold) -> None:
             lanes.served(last, tap, start, count) as (lane, place),
         ):
             value = site.operand(0, (n, c, *places, place))
-            b.put(total, lane, fold.add(b.element(total, lane), value))
+            b.put(total, lane, fold.join(b.element(total, lane), fold.lift(value)))
         with lanes.walk(start, count) as (lane, x):
             position = (n, c, *at, x)
             site.store(position, fold.finish(position, b.element(total, lane)))
@@ -116,12 +108,15 @@ def _max_pool(site: Site) -> None:
     if len(site.outputs) > 1:
         _max_pool_with_indices(site, axes)
         return
-    start = lowest(sum_dtype(site.dtype(0)))
-    if is_separable(axes, site.channels_last):
-        _check_room(site, axes)
-        separable_maxima(site, axes, start)
-    else:
-        _pool(site, axes, Fold(start, maximum))
+    _pool(site, axes, _maxima(site))
+
+
+def _maxima(site: Site) -> Fold:
+    return Fold(lowest(sum_dtype(site.dtype(0))), maximum, again=True)
+
+
+def _added(one: Expr, other: Expr) -> Expr:
+    return one + other
 
 
 def _max_pool_with_indices(site: Site, axes: tuple[Axis, ...]) -> None:
@@ -161,7 +156,7 @@ def _average_pool(site: Site) -> None:
         count = product(counted(axis, at) for axis, at in zip(axes, position[2:], strict=True))
         return total / cast(site.b.size(count), dtype)
 
-    _pool(site, axes, Fold(const(0, dtype), lambda total, value: total + value, mean))
+    _pool(site, axes, Fold(const(0, dtype), _added, finish=mean))
 
 
 def _power(value: Expr, order: float) -> Expr:
@@ -176,7 +171,8 @@ def _norm(site: Site) -> Fold:
     order = float(site.call.attr("p", 2))
     return Fold(
         const(0, sum_dtype(site.dtype(0))),
-        lambda total, value: total + _power(apply("abs", value), order),
+        _added,
+        lambda element: _power(apply("abs", element), order),
         lambda position, total: _power(total, 1 / order),
     )
 
@@ -198,7 +194,7 @@ def _global(site: Site, fold_of: Callable[[Site], Fold]) -> None:
             total = b.local(fold.start)
             with b.loop(product(space), "vector") as flat:
                 at = unflatten(flat, space, b.ranges)
-                b.set(total, fold.add(total, site.operand(0, (n, c, *at))))
+                b.set(total, fold.join(total, fold.lift(site.operand(0, (n, c, *at)))))
             site.store((n, c, *ones), fold.finish((n, c, *ones), total))
         return
     lanes = Lanes(b, channels)
@@ -209,7 +205,7 @@ def _global(site: Site, fold_of: Callable[[Site], Fold]) -> None:
             b.put(totals, lane, fold.start)
         with b.loops(space) as at, lanes.walk(start, count) as (lane, c):
             value = site.operand(0, (n, c, *at))
-            b.put(totals, lane, fold.add(b.element(totals, lane), value))
+            b.put(totals, lane, fold.join(b.element(totals, lane), fold.lift(value)))
         with lanes.walk(start, count) as (lane, c):
             position = (n, c, *ones)
             site.store(position, fold.finish(position, b.element(totals, lane)))
@@ -218,9 +214,7 @@ def _global(site: Site, fold_of: Callable[[Site], Fold]) -> None:
 def _mean(site: Site) -> Fold:
     dtype = sum_dtype(site.dtype(0))
     count = cast(site.b.size(product(site.shape(0)[2:])), dtype)
-    return Fold(
-        const(0, dtype), lambda total, value: total + value, lambda position, total: total / count
-    )
+    return Fold(const(0, dtype), _added, finish=lambda position, total: total / count)
 
 
 def _largest(site: Site) -> Fold:
@@ -228,7 +222,7 @@ def _largest(site: Site) -> Fold:
     empty = apply("eq", b.size(product(space)), 0)
     fault = empty & apply("ne", b.size(batch * channels), 0)
     b.fail_if(fault, "an image of {value} elements has no maximum", b.size(product(space)))
-    return Fold(lowest(sum_dtype(site.dtype(0))), maximum)
+    return _maxima(site)
 
 
 # The way back
