@@ -69,7 +69,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r" __attribute__\(\(aligned\(64\)\)\);", ";"),
         (r'^ *__asm__ volatile\("" : : : "memory"\);\n', ""),
         (r"^ *#pragma clang [^\n]*\n", ""),
-        (r"^#define (\w+) _Pragma\([^\n]*\)$", r"#define \1"),
+        (r"^#define (\w+(?:\(\w+\))?) _Pragma\([^\n]*\)$", r"#define \1"),
         # Words that threads share: a plain artifact has none of its own.
         (r"__atomic_load_n\(&run->error, __ATOMIC_ACQUIRE\)", "SX_LOAD(&run->error)"),
         (r"__atomic_load_n\((\w+), __ATOMIC_ACQUIRE\)", r"(*(\1))"),
