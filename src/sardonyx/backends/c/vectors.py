@@ -19,9 +19,9 @@ from sardonyx.loops.nodes import Expr, For, Let, Load, Local, Set, Store
 from sardonyx.loops.walk import expressions, statements
 from sardonyx.sizes import Size, substitute, symbol
 
-__all__ = ["SHORT", "accumulated", "vectors_of"]
+__all__ = ["accumulated", "vectors_of"]
 
-SHORT = 64  # iterations: four vectors, and arrays that may be held in registers
+_SHORT = 64  # iterations: four vectors, and arrays that may be held in registers
 _FEW_SUMS = 4  # of a loop, which is interleaved four times
 _LONG = 32  # iterations of a loop that is worth several vectors at a time
 _UNROLLED = 8  # iterations of a sum that is better written out
@@ -42,7 +42,7 @@ def vectors_of(loop: For, arrays: Collection[str]) -> str:
     least = _UNROLLED + 1 if sums or held else _MASKED
     if not isinstance(extent, int) or extent < least or not _is_plain(loop):
         return usual
-    if extent > SHORT:
+    if extent > _SHORT:
         several = _at_a_time(extent)
         return f"SX_SIXTEENS({several}, {usual})" if sums and several < max(_VECTOR) else usual
     if extent % _LANES == 0 or (held and not _is_moved(loop)):
@@ -54,7 +54,7 @@ def _usual(sums: int, extent: Size) -> str:
     """What suits any vectors."""
     if not sums:
         return "SX_VECTOR" if isinstance(extent, int) and extent < _LONG else "SX_VECTORS"
-    if isinstance(extent, int) and _UNROLLED < extent <= SHORT:
+    if isinstance(extent, int) and _UNROLLED < extent <= _SHORT:
         return "SX_SHORT_SUMS"
     return "SX_INTERLEAVED"  # those of one vector would wait for each other
 
@@ -81,7 +81,7 @@ def _stays_in_registers(loop: For, arrays: Collection[str]) -> bool:
     written = {one.buffer for one in found if isinstance(one, Store)}
     return (
         isinstance(loop.extent, int)
-        and loop.extent <= SHORT
+        and loop.extent <= _SHORT
         and bool(written)
         and written <= set(arrays)
         and all(isinstance(one, (Let, Store)) for one in found)
