@@ -63,6 +63,48 @@ def test_products_of_two(
     agree(einsum(equation, normal(*a), normal(*b), symbolic=symbolic))
 
 
+# An operand is no matrix as it lies, or the result's rows are the second operand's: both are a product all the same.
+LAID = [
+    ("nkctv,kvw->nctw", (2, 3, 8, 3, 5), (3, 5, 9)),  # a graph's nodes and their neighbours
+    ("bildsk,biokl->bolsd", (1, 2, 3, 1, 16, 3), (1, 2, 8, 3, 3)),  # filters of each place
+    ("bik,oki->bo", (9, 3, 4), (8, 4, 3)),
+    ("aib,bia->", (3, 8, 4), (4, 8, 3)),
+    ("jai,bja->bi", (4, 3, 9), (8, 4, 3)),
+    ("ij,jk->ki", (9, 4), (4, 8)),
+    ("bij,bjk->kbi", (2, 9, 4), (2, 4, 8)),
+    ("...ihj,j...ki->...hk", (2, 3, 8, 4), (4, 2, 9, 3)),
+    ("ijb,bkji->bk", (2, 3, 8), (8, 1, 3, 2)),
+]
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(("equation", "a", "b"), LAID)
+def test_operands_that_are_laid_out(
+    equation: str, a: tuple[int, ...], b: tuple[int, ...], symbolic: bool
+) -> None:
+    agree(einsum(equation, normal(*a), normal(*b), symbolic=symbolic))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16])
+def test_types_of_what_is_laid_out(dtype: type) -> None:
+    case = einsum(
+        "nkctv,kvw->nctw", normal(1, 2, 8, 3, 5, dtype=dtype), normal(2, 5, 9, dtype=dtype)
+    )
+    agree(case)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_equation_of_two(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(4):
+        sizes = {label: int(random.choice([1, 2, 3, 8, 9])) for label in "abcde"}
+        terms = [random.permutation([*sizes])[: random.integers(1, 5)] for _ in range(2)]
+        result = [one for one in dict.fromkeys(np.concatenate(terms)) if random.random() < 0.6]
+        equation = f"{''.join(terms[0])},{''.join(terms[1])}->{''.join(random.permutation(result))}"
+        operands = [normal(*[sizes[one] for one in term]) for term in terms]
+        agree(einsum(equation, *operands, symbolic=bool(random.random() < 0.3)))
+
+
 SUMS = [
     ("ij->ji", (2, 3)),
     ("ij->i", (2, 3)),
@@ -121,7 +163,7 @@ def test_sizes_that_differ_stop_the_run() -> None:
 ON_KERNELS = [one for one in PRODUCTS if one[0] not in ("ij,kl->i", "ii,ij->ij", "ibj,cjd->bicd")]
 
 
-@pytest.mark.parametrize(("equation", "a", "b"), ON_KERNELS)
+@pytest.mark.parametrize(("equation", "a", "b"), [*ON_KERNELS, *LAID[:3], *LAID[5:8]])
 def test_products_run_on_the_kernels_of_the_backend(
     equation: str, a: tuple[int, ...], b: tuple[int, ...]
 ) -> None:

@@ -40,6 +40,7 @@ __all__ = [
     "Lowering",
     "Nest",
     "NotNative",
+    "Parts",
     "Position",
     "Product",
     "Relabel",
@@ -305,11 +306,29 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What the sizes of a product are products of, so that an operand which lies as no matrix may be laid out as one.
+
+    Attributes:
+        along: of each operand, which of the batch's dimensions it has.
+    """
+
+    rows: Shape
+    inner: Shape
+    columns: Shape
+    along: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
 class Contraction:
     """out[batch, m, n] = finish(sum over k of a[batch, m, k] * b[batch, k, n]).
 
     The functions read elements through the site that described it; `out` says where an element of
     the result belongs.
+
+    Attributes:
+        operands: which inputs of the node `a` and `b` read.
+        parts: where an operand's elements may have any order in memory.
     """
 
     batch: Shape
@@ -321,6 +340,25 @@ class Contraction:
     b: Callable[[Position, Size, Size], Expr]
     finish: Callable[[Position, Size, Size, Expr], Expr]
     out: Callable[[Position, Size, Size], Position]
+    operands: tuple[int, int] = (0, 1)
+    parts: Parts | None = None
+
+    def turned(self) -> Contraction:
+        """The same result with rows for columns: C' = B' A'."""
+        parts = self.parts
+        return Contraction(
+            batch=self.batch,
+            rows=self.columns,
+            columns=self.rows,
+            inner=self.inner,
+            dtype=self.dtype,
+            a=lambda at, m, k: self.b(at, k, m),
+            b=lambda at, k, n: self.a(at, n, k),
+            finish=lambda at, m, n, total: self.finish(at, n, m, total),
+            out=lambda at, m, n: self.out(at, n, m),
+            operands=self.operands[::-1],
+            parts=parts and Parts(parts.columns, parts.inner, parts.rows, parts.along[::-1]),
+        )
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ comes back is a buffer with strides, or else the value has to be stored first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from sardonyx.loops.index import coefficient, unflatten
+from sardonyx.loops.index import coefficient, flatten, unflatten
 from sardonyx.loops.nodes import Cast, Dtype, Expr, Kernel, Load, Var
 from sardonyx.loops.walk import is_variable
 from sardonyx.ops.lowering import Contraction, Position, Product
@@ -36,6 +37,7 @@ from sardonyx.plan.kernels import (
     Matrix,
     ProductKernel,
 )
+from sardonyx.plan.laid import lay_operand, worth_laying
 from sardonyx.plan.origins import Packing
 from sardonyx.plan.target import Target
 from sardonyx.plan.thin import is_thin, write_thin_product
@@ -67,11 +69,16 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: contraction.inner})
     writer.b.ranges[COLUMN] = contraction.columns
     at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
+    turned = _had_better_turn(writer, group, contraction)
+    if turned:
+        contraction = contraction.turned()
+        writer.b.ranges.update({ROW: contraction.rows, COLUMN: contraction.columns})
     element = contraction.a(at, symbol(ROW), symbol(INNER))
-    b = matrix_of(writer, group, 1, contraction.b(at, symbol(INNER), symbol(COLUMN)), INNER, COLUMN)
+    other = contraction.b(at, symbol(INNER), symbol(COLUMN))
+    b, b_laid = _operand(writer, group, contraction, 1, other, turned)
     if contraction.columns == 1 and _is_looked_up(writer, element):
         return None  # the definition reads each element once, wherever it is
-    a = matrix_of(writer, group, 0, element, ROW, INNER)
+    a, a_laid = _operand(writer, group, contraction, 0, element, turned)
     if a is None or b is None or a.dtype != b.dtype:
         return None
     whole = merge_rows(a, b, contraction.rows, batch)
@@ -114,7 +121,58 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     for matrix in (a, operand):
         if matrix is not None:
             sizes += [matrix.offset, matrix.by_row, matrix.by_column]
-    return writer.done(complete(kernel, tuple(sizes)))
+    before = [one for one in (a_laid, b_laid) if one is not None]
+    return _behind(before, writer.done(complete(kernel, tuple(sizes))))
+
+
+def _behind(before: Sequence[Written], last: Written) -> Written:
+    """All of them in this order, as one."""
+    if not before:
+        return last
+    first, *rest = before
+    return replace(first, more=(*rest, last))
+
+
+def _had_better_turn(writer: Writer, group: Group, contraction: Contraction) -> bool:
+    """Whether rows of the result lie across the lines of memory, and its columns along them.
+
+    What is packed before the run stays where that is possible.
+    """
+    value = group.root.node.inputs[contraction.operands[1]]
+    if value in writer.graph.constants or not all(
+        worth_laying(contraction, side) for side in (0, 1)
+    ):
+        return False
+    shape = writer.graph.shape(group.root.node.outputs[0])
+    if writer.order(group.result) != tuple(range(len(writer.graph.shape(group.result)))):
+        return False
+    at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
+    place = flatten(contraction.out(at, symbol(ROW), symbol(COLUMN)), shape)
+    down, along = coefficient(place, ROW)[0], coefficient(place, COLUMN)[0]
+    return down == 1 and along != 1
+
+
+def _operand(
+    writer: Writer,
+    group: Group,
+    contraction: Contraction,
+    side: int,
+    element: Expr,
+    turned: bool,
+) -> tuple[Matrix | None, Written | None]:
+    """An operand as it lies or, where that is no matrix and worth it, as a kernel lays it out."""
+    row, column = (INNER, COLUMN) if side else (ROW, INNER)
+    index = contraction.operands[side]
+    if not worth_laying(contraction, side):
+        return matrix_of(writer, group, index, element, row, column), None
+    try:
+        found = matrix_of(writer, group, index, element, row, column)
+    except NeedsBytes:
+        found = None
+    if found is not None:
+        return found, None
+    laid = lay_operand(writer, group, contraction, side, turned=turned)
+    return laid.matrix, laid.written
 
 
 def _is_looked_up(writer: Writer, element: Expr) -> bool:
@@ -231,7 +289,7 @@ def merge_rows(a: Matrix, b: Matrix, rows: Size, batch: Size) -> Matrix | None:
 def _is_packed(writer: Writer, b: Matrix, contraction: Contraction) -> bool:
     """Whether the operand is a constant that can be packed before any run."""
     numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns)
-    constant = writer.value_of(b.buffer) in writer.graph.constants
+    constant = writer.arguments[b.buffer] in writer.graph.constants
     return constant and all(isinstance(number, int) for number in numbers)
 
 
@@ -245,9 +303,9 @@ def _packed(
     widened: Dtype | None,
 ) -> tuple[int, Matrix | None]:
     """The buffer of the packed operand: a constant made now, or scratch and what to fill it from."""
-    value = writer.value_of(b.buffer)
     numbers = (b.offset, b.by_row, b.by_column, contraction.inner, contraction.columns)
     if _is_packed(writer, b, contraction):
+        value = writer.value_of(b.buffer)
         plain = tuple(n for n in numbers if isinstance(n, int))
         packing = Packing("panels", (*plain, panel), widened)
         if variant in AMX_PARTS:

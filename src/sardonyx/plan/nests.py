@@ -32,7 +32,7 @@ from sardonyx.plan.pull import offset_of
 from sardonyx.plan.write import Kept, Reordered, Writer, Written
 from sardonyx.sizes import Size, product
 
-__all__ = ["write_group", "write_reordered"]
+__all__ = ["Body", "write_group", "write_moved", "write_reordered"]
 
 # What loops do, at a place of the outer ones and of the innermost.
 Body: TypeAlias = Callable[[Sequence[Size], Size], None]
@@ -187,7 +187,18 @@ def write_reordered(graph: Graph, wanted: Reordered, orders: Mapping[ir.Value, O
 
         return move
 
-    *outer, extent = (shape[axis] for axis in order)
+    return write_moved(graph, stored, orders, body, [shape[axis] for axis in order])
+
+
+def write_moved(
+    graph: Graph,
+    stored: frozenset[ir.Value],
+    orders: Mapping[ir.Value, Order],
+    body: Callable[[Writer], Body],
+    extents: Sequence[Size],
+) -> Written:
+    """Loops that store an element in each turn, in blocks where it is read across its lines."""
+    *outer, extent = extents
     found = _read_across(Writer(graph, stored, orders), body, outer, extent)
     writer = Writer(graph, stored, orders)
     if found is not None:

@@ -1,6 +1,7 @@
 """Einsum as a batched matrix product.
 
     bhid,bhjd->bhij      batch b, h    rows i    columns j    inner d
+    nctv,cvw->ntw        batch n       rows t    columns w    inner c, v: no matrix as it lies
     ij->ji, ii->i        no product of two: a batch of sums, one for each element of the result
 
 A label is a letter, or the number of a dimension under `...`, counted from the end.
@@ -16,7 +17,7 @@ from typing import TypeAlias
 from sardonyx.loops.index import unflatten
 from sardonyx.loops.nodes import Expr, const
 from sardonyx.ops.facts import Shape
-from sardonyx.ops.lowering import Contraction, Position, Product, Site
+from sardonyx.ops.lowering import Contraction, Parts, Position, Product, Site
 from sardonyx.ops.lowerings.products import sum_dtype
 from sardonyx.sizes import Size, product
 
@@ -83,7 +84,10 @@ def _as_product(equation: Equation) -> tuple[Labels, Labels, Labels, Labels] | N
         return None
     left, right = equation.of(0), equation.of(1)
     shared = [label for label in left if label in right]
-    inner = tuple(dict.fromkeys(label for label in shared if label not in equation.result))
+    summed = [label for label in right if label in shared and label not in equation.result]
+    if not _side_by_side(right, summed):
+        summed = [label for label in shared if label not in equation.result]
+    inner = tuple(dict.fromkeys(summed))
     alone = [label for label in (*left, *right) if label not in shared]
     if any(label not in equation.result for label in alone):
         return None
@@ -93,6 +97,14 @@ def _as_product(equation: Equation) -> tuple[Labels, Labels, Labels, Labels] | N
     varies = [label for label in equation.result if equation.sizes[label] != 1]
     batch = tuple(label for label in varies if label not in taken)
     return batch, rows, columns, inner
+
+
+def _side_by_side(operand: Labels, labels: Sequence[Label]) -> bool:
+    """Whether that is how an operand has them: those of the second one are weights most often, which stay as they are."""
+    return any(
+        operand[at : at + len(labels)] == tuple(labels)
+        for at in range(len(operand) - len(labels) + 1)
+    )
 
 
 def _run(operand: Labels, own: Sequence[Label]) -> Labels:
@@ -125,16 +137,24 @@ def _contraction(
         where = dict(zip(batch, at, strict=True)) | places(rows, m) | places(columns, n)
         return tuple(where.get(label, 0) for label in equation.result)
 
+    left, right = (
+        tuple(number for number, label in enumerate(batch) if label in equation.of(operand))
+        for operand in (0, 1)
+    )
+    parts = Parts(
+        equation.shape(rows), equation.shape(inner), equation.shape(columns), (left, right)
+    )
     return Contraction(
         batch=equation.shape(batch),
-        rows=product(equation.shape(rows)),
-        columns=product(equation.shape(columns)),
-        inner=product(equation.shape(inner)),
+        rows=product(parts.rows),
+        columns=product(parts.columns),
+        inner=product(parts.inner),
         dtype=sum_dtype(site.dtype(0)),
         a=reader(0, rows, inner),
         b=reader(1, inner, columns),
         finish=lambda at, m, n, total: total,
         out=position,
+        parts=parts,
     )
 
 
