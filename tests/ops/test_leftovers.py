@@ -9,7 +9,7 @@ from tests.ops.harness import Case, agree, plan_of, run_compiled, run_reference
 import sardonyx as sx
 from sardonyx.errors import RunError
 from sardonyx.ops.lowering import NotNative
-from sardonyx.ops.lowerings.spectra import MAX_LENGTH
+from sardonyx.ops.lowerings.fourier import MAX_LENGTH
 
 RNG = np.random.default_rng(17)
 TRAINING = "ai.onnx.preview.training"

@@ -10,7 +10,7 @@ from sardonyx.ops.call import Call
 from sardonyx.ops.costs import Cost, bytes_of
 from sardonyx.ops.entry import Operator
 from sardonyx.ops.facts import Facts, Shape
-from sardonyx.ops.lowerings.spectra import STFT, WINDOWS
+from sardonyx.ops.lowerings.spectra import DFT, STFT, WINDOWS, dft_axis
 from sardonyx.ops.plain import data_decides
 from sardonyx.sizes import Size
 
@@ -27,7 +27,7 @@ def dft(call: Call) -> list[Facts]:
     if isinstance(parts, int) and parts not in (1, 2):
         call.fail(f"the last dimension is {parts}; 1 (real) or 2 (complex) is needed")
     inverse, one_sided = bool(call.int_attr("inverse")), bool(call.int_attr("onesided"))
-    axis = _dft_axis(call, len(shape))
+    axis = dft_axis(call, len(shape))
     if axis is None:
         pairs = 1 if one_sided and inverse else 2
         return [call.out((*call.fresh_shape(len(shape) - 1), pairs))]
@@ -36,22 +36,6 @@ def dft(call: Call) -> list[Facts]:
     dims[axis] = length // 2 + 1 if one_sided and not inverse else length
     dims[-1] = 1 if one_sided and inverse else 2
     return [call.out(dims)]
-
-
-def _dft_axis(call: Call, rank: int) -> int | None:
-    """An attribute until opset 19, an input since."""
-    if call.version < 20:
-        found: int | None = call.int_attr("axis", 1)
-    elif not call.has(2):
-        found = -2
-    else:
-        found = call.scalar(2)
-    if not isinstance(found, int):
-        return None
-    axis = call.axis(found, rank)
-    if axis == rank - 1:
-        call.fail(f"axis {found} holds the real and imaginary parts, not a signal")
-    return axis
 
 
 def _dft_length(call: Call, shape: Shape, axis: int, real_inverse: bool) -> Size:
@@ -118,7 +102,7 @@ def window_cost(call: Call, outputs: Sequence[Facts]) -> Cost:
 
 
 OPERATORS = (
-    Operator("DFT", "opaque", dft, cost=data_decides),
+    Operator("DFT", "opaque", dft, None, data_decides, DFT),
     Operator("STFT", "opaque", stft, None, data_decides, STFT),
     *(
         Operator(name, "opaque", window, None, window_cost, lowering)
