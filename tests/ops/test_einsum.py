@@ -15,6 +15,8 @@ from sardonyx.ops.lowering import NotNative
 from sardonyx.passes.shapes import infer_shapes
 from sardonyx.plan.kernels import ProductKernel
 from sardonyx.plan.make import make_plan
+from sardonyx.plan.plan import Step
+from sardonyx.sizes import product
 
 RNG = np.random.default_rng(6)
 
@@ -77,20 +79,31 @@ LAID = [
 ]
 
 
+def agree_on_kernels(case: Case, tolerance: float = 1e-5) -> None:
+    """By its definition, and by the kernels of this machine."""
+    agree(case)
+    model = sx.load(case.model())
+    (expected,) = run_reference(model, case.feeds())
+    for threads in (1, 2):
+        (got,) = sx.Session(model, threads=threads).run(None, case.feeds())
+        assert got.dtype == expected.dtype
+        close = {"rtol": tolerance, "atol": tolerance}
+        np.testing.assert_allclose(got.astype(np.float64), expected.astype(np.float64), **close)
+
+
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize(("equation", "a", "b"), LAID)
 def test_operands_that_are_laid_out(
     equation: str, a: tuple[int, ...], b: tuple[int, ...], symbolic: bool
 ) -> None:
-    agree(einsum(equation, normal(*a), normal(*b), symbolic=symbolic))
+    agree_on_kernels(einsum(equation, normal(*a), normal(*b), symbolic=symbolic))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16])
 def test_types_of_what_is_laid_out(dtype: type) -> None:
-    case = einsum(
-        "nkctv,kvw->nctw", normal(1, 2, 8, 3, 5, dtype=dtype), normal(2, 5, 9, dtype=dtype)
-    )
-    agree(case)
+    x, w = normal(1, 2, 8, 3, 5, dtype=dtype), normal(2, 5, 9, dtype=dtype)
+    case = einsum("nkctv,kvw->nctw", x, w)
+    agree_on_kernels(case, 2**-7 if dtype is ml_dtypes.bfloat16 else 2**-10)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -102,7 +115,51 @@ def test_any_equation_of_two(seed: int) -> None:
         result = [one for one in dict.fromkeys(np.concatenate(terms)) if random.random() < 0.6]
         equation = f"{''.join(terms[0])},{''.join(terms[1])}->{''.join(random.permutation(result))}"
         operands = [normal(*[sizes[one] for one in term]) for term in terms]
-        agree(einsum(equation, *operands, symbolic=bool(random.random() < 0.3)))
+        agree_on_kernels(einsum(equation, *operands, symbolic=bool(random.random() < 0.3)))
+
+
+def planned_kernels(case: Case) -> list[str]:
+    """The kernels of the plan in their order."""
+    model = sx.load(case.model())
+    plan = make_plan(model, infer_shapes(model), None, target_of(NEON)).plan
+    return [
+        type(plan.kernels[step.kernel]).__name__ for step in plan.steps if isinstance(step, Step)
+    ]
+
+
+def test_what_is_laid_out_and_what_is_not() -> None:
+    x, w = normal(1, 2, 8, 3, 5), normal(2, 5, 9)
+    assert planned_kernels(einsum("nkctv,kvw->nctw", x, w)) == ["Kernel", "ProductKernel"]
+    assert planned_kernels(einsum("bij,bjk->bik", normal(2, 9, 4), normal(2, 4, 8))) == [
+        "ProductKernel"
+    ]
+    # A size of 1 stretches: it would be written out.
+    wide = einsum("tcv,cvw->tw", normal(9, 8, 1), normal(8, 12, 8))
+    assert planned_kernels(wide) == ["Kernel"]
+    batch = einsum("bctv,bcvw->btw", normal(1, 3, 10, 4), normal(9, 3, 4, 8))
+    model = sx.load(batch.model())
+    plan = make_plan(model, infer_shapes(model), None, target_of(NEON)).plan
+    laid = [one for one in plan.tensors if one.place.kind == "slot"]
+    assert max(product(one.shape or ()) for one in laid) <= 9 * 3 * 4 * 16
+    agree_on_kernels(wide)
+    agree_on_kernels(batch)
+
+
+def test_a_result_that_has_the_rows_of_the_second_operand_is_written_along_them() -> None:
+    case = einsum("bij,bjk->bki", normal(2, 9, 4), normal(2, 4, 8))
+    model = sx.load(case.model())
+    plan = make_plan(model, infer_shapes(model), None, target_of(NEON)).plan
+    (kernel,) = plan.kernels
+    assert isinstance(kernel, ProductKernel)
+    assert (kernel.rows, kernel.columns) == (8, 9)
+
+
+@pytest.mark.parametrize(("a", "b"), [((4, 8), (8, 0)), ((0, 8), (8, 3)), ((4, 0), (0, 9))])
+def test_products_of_nothing_are_native(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    case = einsum("ij,jk->ik", normal(*a), normal(*b))
+    session = sx.Session(case.model())
+    assert {one.backend for one in session.placement} == {"native"}
+    np.testing.assert_array_equal(session.run(None, case.feeds())[0], np.zeros((a[0], b[1])))
 
 
 SUMS = [

@@ -34,7 +34,7 @@ _OF_PROGRAMS = (
     "__libc_start_main atoi bcmp clock_gettime exit fclose ferror getenv fopen fprintf fread fwrite posix_memalign printf putchar puts "
     "pthread_attr_destroy pthread_attr_init pthread_attr_setstacksize pthread_create pthread_join pthread_mutex_lock "
     "pthread_mutex_unlock pthread_once pthread_self pthread_setname_np pthread_sigmask realloc sigfillset snprintf "
-    "strchr strcmp strlen strstr strtod strtol strtoll syscall fputc fputs"
+    "sincos strchr strcmp strlen strstr strtod strtol strtoll syscall fputc fputs"
 )
 _VARIABLES = "stderr stdin"
 # What a loader in JavaScript has for a module of wasm; erf it has not.

@@ -66,6 +66,8 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     if contraction.dtype not in ("f32", "f64") or len(group.root.node.inputs) < 2:
         return None
     batch = product(contraction.batch)
+    if 0 in (batch, contraction.rows, contraction.columns):
+        return None  # nothing to compute
     writer.b.ranges.update({BATCH: batch, ROW: contraction.rows, INNER: contraction.inner})
     writer.b.ranges[COLUMN] = contraction.columns
     at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
@@ -87,7 +89,7 @@ def write_matrix_product(writer: Writer, group: Group, target: Target) -> Writte
     if target.panel(contraction.dtype, few=False) is None:
         return None
     thin = is_thin(rows, contraction.inner, contraction.columns, b)
-    if thin and not _is_packed(writer, b, contraction):
+    if thin and not turned and not _is_packed(writer, b, contraction):
         return write_thin_product(Writer(writer.graph, writer.stored, writer.orders), group, b)
     choice = _choice(writer, target, a, b, contraction, 1 if merged else batch, rows)
     panel = _panel(target, choice.variant, contraction)
@@ -134,17 +136,16 @@ def _behind(before: Sequence[Written], last: Written) -> Written:
 
 
 def _had_better_turn(writer: Writer, group: Group, contraction: Contraction) -> bool:
-    """Whether rows of the result lie across the lines of memory, and its columns along them.
+    """Whether neighbours in memory are of one column of the result, and not of one row.
 
-    What is packed before the run stays where that is possible.
+    Where `b` is a constant it stays `b`, which is packed before the run.
     """
     value = group.root.node.inputs[contraction.operands[1]]
-    if value in writer.graph.constants or not all(
-        worth_laying(contraction, side) for side in (0, 1)
-    ):
+    worth = all(worth_laying(writer, group, contraction, side) for side in (0, 1))
+    if value in writer.graph.constants or not worth:
         return False
-    shape = writer.graph.shape(group.root.node.outputs[0])
-    if writer.order(group.result) != tuple(range(len(writer.graph.shape(group.result)))):
+    shape, order = writer.graph.shape(group.root.node.outputs[0]), writer.order(group.result)
+    if order != tuple(range(len(order))):
         return False
     at = unflatten(symbol(BATCH), contraction.batch, writer.b.ranges)
     place = flatten(contraction.out(at, symbol(ROW), symbol(COLUMN)), shape)
@@ -162,14 +163,14 @@ def _operand(
 ) -> tuple[Matrix | None, Written | None]:
     """An operand as it lies or, where that is no matrix and worth it, as a kernel lays it out."""
     row, column = (INNER, COLUMN) if side else (ROW, INNER)
-    index = contraction.operands[side]
-    if not worth_laying(contraction, side):
-        return matrix_of(writer, group, index, element, row, column), None
+    worth = worth_laying(writer, group, contraction, side)
     try:
-        found = matrix_of(writer, group, index, element, row, column)
+        found = matrix_of(writer, group, contraction.operands[side], element, row, column)
     except NeedsBytes:
+        if not worth:
+            raise
         found = None
-    if found is not None:
+    if found is not None or not worth:
         return found, None
     laid = lay_operand(writer, group, contraction, side, turned=turned)
     return laid.matrix, laid.written

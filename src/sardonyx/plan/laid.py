@@ -31,17 +31,27 @@ class Laid:
     matrix: Matrix
 
 
-def worth_laying(contraction: Contraction, side: int) -> bool:
-    """Whether an element of `a` (0) or `b` (1) may have any place, and meets enough others."""
-    if contraction.parts is None or not _extents(contraction, contraction.parts, side):
+def worth_laying(writer: Writer, group: Group, contraction: Contraction, side: int) -> bool:
+    """Whether an element of `a` (0) or `b` (1) may have any place, and meets enough others.
+
+    A size of 1 that stretches would be written out: what grows stays as it is.
+    """
+    if contraction.parts is None:
         return False
+    value = group.root.node.inputs[contraction.operands[side]]
+    assert value is not None
+    laid, own = (
+        product(_extents(contraction, contraction.parts, side)),
+        product(writer.graph.shape(value)),
+    )
+    grows = laid > own if isinstance(laid, int) and isinstance(own, int) else laid != own
     met = contraction.rows if side else contraction.columns
-    return not isinstance(met, int) or met >= LEAST
+    return laid != 1 and not grows and (not isinstance(met, int) or met >= LEAST)
 
 
 def _extents(contraction: Contraction, parts: Parts, side: int) -> Shape:
-    batch = tuple(contraction.batch[number] for number in parts.along[side])
-    return (*batch, *_sides(parts, side)[0], *_sides(parts, side)[1])
+    first, second = _sides(parts, side)
+    return (*(contraction.batch[number] for number in parts.along[side]), *first, *second)
 
 
 def _sides(parts: Parts, side: int) -> tuple[Shape, Shape]:

@@ -137,12 +137,14 @@ def _contraction(
         where = dict(zip(batch, at, strict=True)) | places(rows, m) | places(columns, n)
         return tuple(where.get(label, 0) for label in equation.result)
 
-    left, right = (
-        tuple(number for number, label in enumerate(batch) if label in equation.of(operand))
-        for operand in (0, 1)
-    )
+    def along(operand: int) -> tuple[int, ...]:
+        """Which of the batch's labels the operand has, those left out that it has once for all."""
+        sizes = zip(equation.operands[operand], site.shape(operand), strict=True)
+        own = {label for label, size in sizes if size != 1}
+        return tuple(number for number, label in enumerate(batch) if label in own)
+
     parts = Parts(
-        equation.shape(rows), equation.shape(inner), equation.shape(columns), (left, right)
+        equation.shape(rows), equation.shape(inner), equation.shape(columns), (along(0), along(1))
     )
     return Contraction(
         batch=equation.shape(batch),

@@ -10,14 +10,14 @@ Sums are in float64, so that they are no worse than a transform in the type of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from sardonyx.loops.build import cast
+import numpy as np
+
 from sardonyx.loops.index import remainder
-from sardonyx.loops.nodes import Expr, apply, const
+from sardonyx.loops.nodes import Expr, const
 from sardonyx.ops.lowering import Site
 from sardonyx.sizes import Size, ceil_div, max_of, min_of
 
@@ -46,14 +46,11 @@ class Transform:
 
     def __init__(self, site: Site, length: int) -> None:
         self.b, self.length = site.b, length
-        self.cos, self.sin = (site.scratch("f64", length) for _ in range(2))
+        angles = 2 * np.pi / length * np.arange(length)
+        self.cos, self.sin = (site.table(of(angles)) for of in (np.cos, np.sin))
         self.real, self.imaginary = (
             tuple(site.scratch("f64", TASKS * length * LANES) for _ in range(2)) for _ in range(2)
         )
-        with self.b.loop(length, "vector") as i:
-            angle = self.b.let(cast(self.b.size(i), "f64") * (2 * math.pi / length))
-            self.b.store(self.cos, i, apply("cos", angle))
-            self.b.store(self.sin, i, apply("sin", angle))
 
     @contextmanager
     def groups(self, count: Size) -> Iterator[tuple[Size, Size]]:
