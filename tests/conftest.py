@@ -10,6 +10,7 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False)
 settings.load_profile("repeatable")
 
-# Kept between runs: what did not change is not compiled again, and what was not used lately goes.
-os.environ["SARDONYX_CACHE"] = str(Path(__file__).parents[1] / "build" / "test-cache")
+# Kept between runs, and for all checkouts: what did not change is not compiled again, and what was not used lately goes.
+_CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+os.environ["SARDONYX_CACHE"] = str(_CACHES / "sardonyx-tests")
 os.environ["SARDONYX_CACHE_LIMIT"] = "1G"

@@ -107,6 +107,6 @@ def test_what_is_not_finite_stays_in_its_signal() -> None:
 
 
 def test_long_ones_are_left_to_a_fast_transform() -> None:
-    for length, reason in ((MAX_LENGTH + 1, "longer"), (8191, "prime")):
+    for length, reason in ((MAX_LENGTH + 1, "longer"), (8191, "prime"), (2 * 131, "prime")):
         with pytest.raises(NotNative, match=reason):
             plan_of(sx.load(transform(normal(1, 16, 1), length).model()))

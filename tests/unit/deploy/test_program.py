@@ -41,6 +41,17 @@ def test_arrays_go_in_and_out_as_files(program: Path) -> None:
         assert np.array_equal(answer, expected)
 
 
+def test_sine_and_cosine_of_one_number_link(tmp_path: Path) -> None:
+    """Compilers make one call of another function of the two."""
+    model = """<ir_version: 10, opset_import: ["" : 20]>
+waves (double[n] x) => (double[n] y) { s = Sin(x)  c = Cos(x)  y = Add(s, c) }"""
+    program = sx.build(model, tmp_path, emit="exe", name="waves").files[0][0]
+    np.save(tmp_path / "x.npy", np.linspace(-9, 9, 37))
+    assert run(program, "x.npy", "-o", ".").returncode == 0
+    expected = np.sin(np.linspace(-9, 9, 37)) + np.cos(np.linspace(-9, 9, 37))
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, rtol=0, atol=1e-14)
+
+
 def test_arrays_go_in_and_out_by_name_in_one_npz(tmp_path: Path) -> None:
     program = sx.build(mlp_text(), tmp_path, emit="exe", name="mlp").files[0][0]
     given = feeds(3)

@@ -101,11 +101,13 @@ class Transform:
                 b.store(self.imaginary[1 - now], place + lane, b.element(imaginary, lane))
 
 
-def known_length(site: Site, size: Size) -> int:
+def known_length(site: Site, size: Size, largest: int = MAX_LENGTH) -> int:
+    """The length of a frame, where it and its factors, which `largest` bounds, are small enough."""
     if not isinstance(size, int):
         site.refuse("the length of a frame is not known before it runs")
     if not 1 <= size <= MAX_LENGTH:
         site.refuse(f"a frame of {size} is longer than {MAX_LENGTH}, or of nothing")
-    if size * sum(_factors(size)) > MAX_STEPS:
+    factors = _factors(size)
+    if size * sum(factors) > MAX_STEPS or max(factors, default=1) > largest:
         site.refuse(f"a frame of {size} has a large prime among its factors")
     return size
