@@ -33,9 +33,10 @@ from rich.table import Table
 
 from benchmarks.kernel_harness import IN_ORDER, THREADED, Kernel, compile_kernel
 from sardonyx.backends.c.cpu import host_cpu
-from sardonyx.backends.c.kernels.amx import amx
-from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
+from sardonyx.backends.c.kernels.amx import VARIANTS, amx
+from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_digit_filters, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import conv
+from sardonyx.backends.c.kernels.digit_tiles import pack_digits
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm, product
 from sardonyx.backends.c.kernels.gemv import gemv_tile, suits_gemv
@@ -43,11 +44,11 @@ from sardonyx.backends.c.kernels.isa import Tile, isa_of, tile_of
 from sardonyx.backends.c.kernels.packing import pack_b, pack_conv, pack_depthwise, packed_elements
 from sardonyx.backends.c.kernels.planes import pack_tiles
 from sardonyx.backends.c.kernels.points import pack_winograd
-from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
+from sardonyx.backends.c.kernels.tiles import planes_of
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.variants import cut_of, target_of
-from sardonyx.plan.amx import parts_beforehand, runs_of, whole_steps
+from sardonyx.plan.amx import depth_of, parts_beforehand, runs_of, whole_steps
 from sardonyx.runtime.amx_trial import has_tiles
 from sardonyx.runtime.lines import on_a_line
 from sardonyx.runtime.threads import process_pool
@@ -120,7 +121,7 @@ def product_case(m: int, k: int, n: int, variant: str | None = None) -> Case:
         return Case(
             f"{variant} {m}×{k}×{n}", 2 * m * k * n,
             amx("kernel", spec, "store_row", variant, beforehand=parts_beforehand(variant, 1, m, k, n) is not None),
-            np.empty((m, n), np.float32), a, pack_tiles(b, planes_of(variant)), parts_of(variant, m, k, n),
+            np.empty((m, n), np.float32), a, pack_digits(b) if variant == "amx10" else pack_tiles(b, planes_of(variant)), parts_of(variant, m, k, n),
             one_node("MatMul", {"x": a}, b, 2), {"x": a}, lambda y: y,
         )  # fmt: skip
     few = suits_gemv(spec, ISA)
@@ -165,8 +166,10 @@ def conv_case(
     window = Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * rank, size, out)
     x, w = values(1, channels, *size), values(filters, channels // groups, *[kernel] * rank)
     if variant is not None:
-        runs = runs_of(window.kernel, window.dilations, channels)
-        scratch = parts_of(variant, prod(out), whole_steps(channels * kernel**rank, runs), filters)
+        depth = depth_of(variant)
+        runs = runs_of(window.kernel, window.dilations, channels, depth)
+        inner = whole_steps(channels * kernel**rank, runs, depth)
+        scratch = parts_of(variant, prod(out), inner, filters)
         text = amx_conv(
             "kernel",
             ConvSpec(1, channels, filters, window),
@@ -175,7 +178,8 @@ def conv_case(
             runs,
             beforehand=scratch is not None,
         )
-        packed = pack_tile_filters(w, planes_of(variant), runs)
+        digits = variant == "amx10"
+        packed = pack_digit_filters(w, runs) if digits else pack_tile_filters(w, planes_of(variant), runs)  # fmt: skip
     elif tiled:
         tile = tile_for("winograd", filters)
         text = winograd("kernel", ConvSpec(1, channels, filters, window), "store_row", ISA, tile)
@@ -278,7 +282,7 @@ def tile_cases() -> Iterator[Callable[[], Case]]:
     """Through AMX tiles, where this process may use them: it asks for that by making its pool."""
     if not has_tiles(host_cpu()) or not process_pool().grants_tiles:
         return
-    for variant in PAIRS:
+    for variant in VARIANTS:
         for m, k, n in [(128, 768, 768), (128, 768, 3072), (128, 3072, 768), (197, 768, 3072)]:
             yield lambda v=variant, m=m, k=k, n=n: product_case(m, k, n, v)
         for c, s, f, k, stride in resnet_layers():

@@ -1,7 +1,7 @@
 """Which kernels through AMX tiles may compute a contraction, and whether a rule expects that to pay.
 
-Bytes are multiplied as they are, exactly. A number of float32 is split into parts of bfloat16, and products of parts are
-added up: six are as good as float32, three lose about 1e-6, one is bfloat16. Splitting A costs about as much as some tens of columns; weights are split beforehand.
+Bytes are multiplied as they are, exactly. A number of float32 is split into parts, and products of parts are
+added up: of parts of bfloat16 six are as good as float32, three lose about 1e-6, one is bfloat16; of digits of eight bits ten are as good as float32. Splitting A costs about as much as some tens of columns; weights are split beforehand.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ __all__ = [
     "amx_attention_elements",
     "amx_pays",
     "amx_variants",
+    "amx_weights",
+    "depth_of",
     "parts_beforehand",
     "runs_of",
     "uses_amx",
@@ -32,14 +34,17 @@ __all__ = [
 
 BYTE_TILES = ("gemm amx", "direct amx")
 
-AMX_PARTS = {"amx6": 3, "amx3": 2, "amx1": 1}
-AMX_PANEL, AMX_DEPTH = 32, 32  # weights are filled up to whole panels of columns and steps of K
+AMX_PARTS = {"amx10": 4, "amx6": 3, "amx3": 2, "amx1": 1}
+AMX_PANEL = 32  # weights are filled up to whole panels of columns
+AMX_DEPTH = 32  # and to steps of K, of bfloat16
+_PLANE = 1024  # elements of 16 bits that a part takes for a step, of a panel and of a strip of rows
+_DIGIT_DEPTH, _FACTORS, _HEADS = 64, 128, (64, 128)  # a step of digits; elements in front of all panels for each step, of a strip and of a panel
 AMX_STRIP = 32  # rows that are split and multiplied together
 
 _ALLOWED = {
-    "float32": ("amx6",),
-    "fast": ("amx3", "amx6"),
-    "bfloat16": ("amx1", "amx3", "amx6"),
+    "float32": ("amx10", "amx6"),
+    "fast": ("amx3", "amx10", "amx6"),
+    "bfloat16": ("amx1", "amx3", "amx10", "amx6"),
 }
 _BY_RULE = ("amx3", "amx1")
 # Fewer rows wait for the weights, whose parts are no smaller than float32. Bytes: a step has 64 of them.
@@ -54,7 +59,7 @@ _FOR_ATTENTION = ("amx1", "amx3")
 _PLAIN = 1 / 32  # a column by two multipliers of 16 lanes
 _TILE = (
     1.25 / 512
-)  # a column, for each product: a tile has 16 × 16 × 32 in 16 cycles, and some wait for memory
+)  # a column, for each product of bfloat16: a tile has 16 × 16 × 32 in 16 cycles, and some wait for memory
 _SPLIT = 0.25  # for each part
 _SAVED_BY_WINOGRAD = 1.8  # times as fast as the plain kernel
 # All rows are split beforehand where they are so few that threads share them, each with columns of its own: with more,
@@ -69,15 +74,28 @@ def amx_variants(target: Target) -> tuple[str, ...]:
     return _ALLOWED.get(target.precision, ()) if target.amx else ()
 
 
-def runs_of(kernel: Sequence[int], dilations: Sequence[int], channels: int) -> int:
+def depth_of(variant: str) -> int:
+    """Values of K in a step."""
+    return _DIGIT_DEPTH if variant == "amx10" else AMX_DEPTH
+
+
+def runs_of(kernel: Sequence[int], dilations: Sequence[int], channels: int, depth: int) -> int:
     """How many runs of K a window reads: its pixels or, where channels fill no steps, its lines of them."""
-    lines = channels % AMX_DEPTH != 0 and dilations[-1] == 1
+    lines = channels % depth != 0 and dilations[-1] == 1
     return math.prod(kernel[:-1] if lines else kernel)
 
 
-def whole_steps(inner: int, runs: int = 1) -> int:
+def whole_steps(inner: int, runs: int, depth: int) -> int:
     """K filled up: each run fills whole steps."""
-    return runs * -(-inner // runs // AMX_DEPTH) * AMX_DEPTH
+    return runs * -(-inner // runs // depth) * depth
+
+
+def amx_weights(variant: str, inner: Size, columns: Size) -> Size:
+    """Elements of 16 bits that packed weights take."""
+    steps, panels = ceil_div(inner, depth_of(variant)), ceil_div(columns, AMX_PANEL)
+    if variant == "amx10":
+        return panels * (steps * (AMX_PARTS[variant] * _PLANE) + _HEADS[1]) + steps * _FACTORS
+    return panels * (steps * (AMX_PARTS[variant] * _PLANE))
 
 
 def amx_pays(variant: str, plain: str, rows: Size, inner: int, columns: int, runs: int = 1) -> bool:
@@ -90,10 +108,11 @@ def amx_pays(variant: str, plain: str, rows: Size, inner: int, columns: int, run
         return False
     if inner < _LEAST_DEPTH or columns < _LEAST_COLUMNS:
         return False
-    products = int(variant.removeprefix("amx"))
+    products, depth = int(variant.removeprefix("amx")), depth_of(variant)
     filled = -(-columns // AMX_PANEL) * AMX_PANEL
-    deeper = whole_steps(inner, runs) / inner
-    tiles = deeper * (filled * products * _TILE + AMX_PARTS[variant] * _SPLIT)
+    deeper = whole_steps(inner, runs, depth) / inner
+    of_column = products * _TILE * AMX_DEPTH / depth
+    tiles = deeper * (filled * of_column + AMX_PARTS[variant] * _SPLIT)
     saved = _SAVED_BY_WINOGRAD if plain.startswith("winograd") else 1.0
     return tiles <= _GAIN * columns * _PLAIN / saved
 
@@ -108,8 +127,8 @@ def parts_beforehand(
         return None
     if batch * rows * inner * columns < _SHARED_WORK:
         return None
-    filled = -(-rows // AMX_STRIP) * AMX_STRIP * -(-inner // AMX_DEPTH) * AMX_DEPTH
-    elements = batch * filled * AMX_PARTS[variant]
+    steps, head = -(-inner // depth_of(variant)), _HEADS[0] if variant == "amx10" else 0
+    elements = batch * -(-rows // AMX_STRIP) * (steps * AMX_PARTS[variant] * _PLANE + head)
     return elements if 0 < elements * 2 <= _SHARED_BYTES else None
 
 

@@ -309,7 +309,9 @@ def _packed(
         value = writer.value_of(b.buffer)
         plain = tuple(n for n in numbers if isinstance(n, int))
         packing = Packing("panels", (*plain, panel), widened)
-        if variant in AMX_PARTS:
+        if variant == "amx10":
+            packing = Packing("digits", plain)
+        elif variant in AMX_PARTS:
             packing = Packing("tiles", (*plain, AMX_PARTS[variant]))
         elif variant in HALF_WEIGHTS:
             packing = Packing("panels-bf16", (*plain, panel))

@@ -23,7 +23,14 @@ from sardonyx.loops.nodes import Dtype, Expr, Kernel, Load
 from sardonyx.ops.facts import Shape
 from sardonyx.ops.lowering import Convolution, Position, TransposedConvolution, Window
 from sardonyx.ops.lowerings.windows import NO_ROOM
-from sardonyx.plan.amx import AMX_PARTS, parts_beforehand, runs_of, whole_steps
+from sardonyx.plan.amx import (
+    AMX_DEPTH,
+    AMX_PARTS,
+    depth_of,
+    parts_beforehand,
+    runs_of,
+    whole_steps,
+)
 from sardonyx.plan.choice import (
     choose,
     convolution_problem,
@@ -155,7 +162,9 @@ def _packing(case: Case, choice: Choice, target: Target) -> Packing:
     if choice.variant == "grouped":
         return Packing("grouped", (), case.widened)
     if choice.variant in AMX_PARTS:
-        runs = runs_of(case.window.kernel, case.window.dilations, case.channels)
+        runs = runs_of(case.window.kernel, case.window.dilations, case.channels, depth_of(choice.variant))  # fmt: skip
+        if choice.variant == "amx10":
+            return Packing("digit-filters", (runs,), case.widened)
         return Packing("tile-filters", (AMX_PARTS[choice.variant], runs), case.widened)
     if choice.variant == "winograd f16":
         return Packing("winograd-f16", (HALF_PANEL,))
@@ -194,7 +203,7 @@ def _choice(
         variants = with_groups(target, variants, window, channels, filters, case.stored)
     if plain and case.stored == "f32" and window.groups == 1:
         inner = channels * math.prod(window.kernel)
-        runs = runs_of(window.kernel, window.dilations, channels)
+        runs = runs_of(window.kernel, window.dilations, channels, AMX_DEPTH)
         variants = with_amx(target, variants, product(counts), inner, filters, runs)
     if plain and case.held == case.stored == "f32":
         variants = _in_halves(target, variants, window, case, shape[0], counts)
@@ -388,8 +397,9 @@ def _around(
     buffer = channels_last_input(writer, case.source, case.stored)
     counts = tuple(phase.count for phase in phases)
     packed = writer.extra(filters, case.stored, "in")
-    runs = runs_of(window.kernel, window.dilations, case.channels)
-    inner = whole_steps(case.channels * math.prod(window.kernel), runs)
+    depth = depth_of(choice.variant)
+    runs = runs_of(window.kernel, window.dilations, case.channels, depth)
+    inner = whole_steps(case.channels * math.prod(window.kernel), runs, depth)
     parts = parts_beforehand(choice.variant, shape[0], product(counts), inner, case.outputs)
     split = None if parts is None else writer.b.number_of(writer.scratch("bf16", parts))
     ending = None if finish is None else _ending(writer, finish, case.outputs)

@@ -7,7 +7,7 @@ from math import prod
 
 from sardonyx.loops.nodes import Buffer, Kernel, Load, Role, Store
 from sardonyx.loops.walk import expressions, statements
-from sardonyx.plan.amx import AMX_DEPTH, AMX_PANEL, AMX_PARTS, runs_of, whole_steps
+from sardonyx.plan.amx import AMX_PARTS, amx_weights, depth_of, runs_of, whole_steps
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import coded_bytes
 from sardonyx.plan.halves import HALF_ARITHMETIC, half_bytes
@@ -97,7 +97,7 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
         if kernel.coded is not None:
             return coded_bytes(kernel)
         if kernel.choice.variant in AMX_PARTS:
-            return _tiles(kernel.choice.variant, kernel.columns, kernel.inner)
+            return _tiles(kernel.choice.variant, kernel.inner, kernel.columns)
         elements = ceil_div(kernel.columns, kernel.panel) * kernel.panel * kernel.inner
         if kernel.choice.variant in HALF_ARITHMETIC:
             return half_bytes(kernel.columns, kernel.inner)
@@ -105,12 +105,10 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
             return elements * BYTES["bf16"]
     elif isinstance(kernel, ConvolutionKernel) and number == kernel.weights:
         if kernel.choice.variant in AMX_PARTS:
-            runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels)
-            return _tiles(
-                kernel.choice.variant,
-                kernel.filters,
-                whole_steps(prod(kernel.kernel) * kernel.channels, runs),
-            )
+            depth = depth_of(kernel.choice.variant)
+            runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels, depth)
+            inner = whole_steps(prod(kernel.kernel) * kernel.channels, runs, depth)
+            return _tiles(kernel.choice.variant, inner, kernel.filters)
         if kernel.choice.variant in HALF_ARITHMETIC and not kernel.depthwise:
             return _half_filters(kernel)
         elements = _filters(kernel, plan.constants[described.place.number])
@@ -120,10 +118,9 @@ def _bytes(plan: Plan, kernel: KernelSource, number: int, tensor: int) -> Size |
     return elements if of_bytes else elements * BYTES[described.dtype]
 
 
-def _tiles(variant: str, columns: Size, inner: Size) -> Size:
-    """Bytes of weights for AMX tiles, filled up to whole ones."""
-    elements = ceil_div(columns, AMX_PANEL) * AMX_PANEL * ceil_div(inner, AMX_DEPTH) * AMX_DEPTH
-    return elements * AMX_PARTS[variant] * BYTES["bf16"]
+def _tiles(variant: str, inner: Size, columns: Size) -> Size:
+    """Bytes of weights for AMX tiles."""
+    return amx_weights(variant, inner, columns) * BYTES["bf16"]
 
 
 def _half_filters(kernel: ConvolutionKernel) -> Size:

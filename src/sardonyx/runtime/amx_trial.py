@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sardonyx.backends.c.kernels import amx as template
-from sardonyx.backends.c.kernels import byte_tiles, planes, tiles
-from sardonyx.backends.c.kernels.amx import amx
+from sardonyx.backends.c.kernels import byte_tiles, digit_tiles, parts, planes, tiles
+from sardonyx.backends.c.kernels.amx import VARIANTS, amx
+from sardonyx.backends.c.kernels.digit_tiles import pack_digits
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, product
 from sardonyx.backends.c.kernels.isa import AVX512, Tile
 from sardonyx.backends.c.kernels.packing import pack_b, quads
 from sardonyx.backends.c.kernels.planes import pack_tiles
-from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
+from sardonyx.backends.c.kernels.tiles import planes_of
 from sardonyx.backends.c.toolchain import SUPPORT, Cpu, Toolchain
 from sardonyx.errors import ToolchainError
 from sardonyx.runtime.cache import Cache, content_key
@@ -47,7 +48,7 @@ _BYTE_TILE = Tile(byte_tiles.STRIP, 32)
 _SECONDS = 60
 _NOT_TRIED = "could not be tried"
 # The largest error of a sum, as part of the sum of the products' magnitudes.
-_BOUNDS = {"amx6": 2.0**-22, "amx3": 2.0**-15, "amx1": 2.0**-7}
+_BOUNDS = {"amx10": 2.0**-21, "amx6": 2.0**-22, "amx3": 2.0**-15, "amx1": 2.0**-7}
 
 _UNIT = """\
 #include "abi.h"
@@ -133,7 +134,7 @@ def known_verdict(cache: Cache, cpu: Cpu, toolchain: Toolchain) -> Verdict | Non
 
 def try_tiles(cache: Cache, cpu: Cpu, toolchain: Toolchain, pool: Pool) -> Verdict:
     """Compile a product of each kind, run it in a child process, and look at the sums."""
-    for variant in (*PAIRS, _BYTES):
+    for variant in (*VARIANTS, _BYTES):
         try:
             library = build_library([_unit(variant)], toolchain, cpu, cache)
         except ToolchainError as error:
@@ -188,7 +189,8 @@ def _judge(variant: str, library: Path, pool: Path) -> str:
             return problem
         return "computes other integers"
     a, b = _operands()
-    problem, sums = _sums_of_child(variant, library, pool, a, pack_tiles(b, planes_of(variant)))
+    packed = pack_digits(b) if variant == "amx10" else pack_tiles(b, planes_of(variant))
+    problem, sums = _sums_of_child(variant, library, pool, a, packed)
     return problem or _wrong(variant, sums, a, b)
 
 
@@ -247,7 +249,7 @@ def _key(cpu: Cpu, toolchain: Toolchain) -> str:
 @functools.cache
 def _digest_of_template() -> str:
     """What the kernels are printed by."""
-    modules = [Path(module.__file__ or "") for module in (template, tiles, planes, byte_tiles)]
+    modules = [Path(module.__file__ or "") for module in (template, parts, tiles, planes, digit_tiles, byte_tiles)]
     sources = [*modules, Path(__file__), SUPPORT / "tiles.h"]
     return content_key(*(source.read_bytes() for source in sources))
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from sardonyx.backends.c.kernels.amx import VARIANTS, parts_of
+from sardonyx.backends.c.kernels.digit_tiles import pack_digits
+from sardonyx.backends.c.kernels.planes import pack_tiles
+from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
 from sardonyx.plan.amx import (
     amx_attention,
     amx_attention_elements,
     amx_pays,
     amx_variants,
+    amx_weights,
+    depth_of,
     parts_beforehand,
     runs_of,
     whole_steps,
@@ -36,9 +43,9 @@ def variants(precision: str, rows: Size = 128, columns: Size = 768, inner: Size 
     ("precision", "by_rule", "by_measurement"),
     [
         ("strict", (), ()),
-        ("float32", (), ("amx6",)),
-        ("fast", ("amx3",), ("amx6",)),
-        ("bfloat16", ("amx1", "amx3"), ("amx6",)),
+        ("float32", (), ("amx10", "amx6")),
+        ("fast", ("amx3",), ("amx10", "amx6")),
+        ("bfloat16", ("amx1", "amx3"), ("amx10", "amx6")),
     ],
 )
 def test_a_precision_allows_what_keeps_it(
@@ -57,7 +64,7 @@ def test_where_it_may_not_pay_only_a_measurement_takes_it(
     rows: Size, columns: Size, inner: Size
 ) -> None:
     found = variants("fast", rows, columns, inner)
-    assert found == ("gemm", "gemv", "amx3", "amx6")
+    assert found == ("gemm", "gemv", "amx3", "amx10", "amx6")
     problem = "product"
     assert choose(target("fast"), problem, found).variant == "gemm"
     measured = Target(
@@ -69,6 +76,7 @@ def test_where_it_may_not_pay_only_a_measurement_takes_it(
 def test_few_rows_are_split_beforehand_where_that_is_worth_waiting_for() -> None:
     assert parts_beforehand("amx3", 1, 100, 768, 768) == 128 * 768 * 2
     assert parts_beforehand("amx1", 2, 49, 520, 2048) == 2 * 64 * 544
+    assert parts_beforehand("amx10", 1, 49, 520, 2048) == 2 * (64 + 9 * 4096)
     assert parts_beforehand("gemm", 1, 128, 768, 768) is None
     assert parts_beforehand("amx3", 1, 128, 64, 64) is None
     assert parts_beforehand("amx3", 1, 1500, 768, 768) is None
@@ -79,12 +87,31 @@ def test_few_rows_are_split_beforehand_where_that_is_worth_waiting_for() -> None
 
 
 def test_a_run_of_k_is_a_line_where_channels_fill_no_steps() -> None:
-    assert runs_of((3, 3), (1, 1), 64) == 9
-    assert runs_of((3, 3), (1, 1), 24) == 3
-    assert runs_of((3, 3), (1, 2), 24) == 9
-    assert runs_of((3,), (1,), 80) == 1
-    assert whole_steps(7 * 7 * 3, 7) == 7 * 32
-    assert whole_steps(9 * 24, 3) == 3 * 96
+    assert runs_of((3, 3), (1, 1), 64, 32) == 9
+    assert runs_of((3, 3), (1, 1), 24, 32) == 3
+    assert runs_of((3, 3), (1, 2), 24, 32) == 9
+    assert runs_of((3,), (1,), 80, 32) == 1
+    assert runs_of((3, 3), (1, 1), 96, depth_of("amx6")) == 9
+    assert runs_of((3, 3), (1, 1), 96, depth_of("amx10")) == 3
+    assert whole_steps(7 * 7 * 3, 7, 32) == 7 * 32
+    assert whole_steps(9 * 24, 3, 32) == 3 * 96
+    assert whole_steps(9 * 96, 3, 64) == 3 * 320
+
+
+@pytest.mark.parametrize(("inner", "columns"), [(1, 1), (64, 32), (65, 33), (600, 40)])
+def test_packed_weights_take_what_the_plan_counts(inner: int, columns: int) -> None:
+    w = np.ones((inner, columns), np.float32)
+    assert pack_digits(w).nbytes == 2 * amx_weights("amx10", inner, columns)  # type: ignore[operator]
+    for variant in PAIRS:
+        assert pack_tiles(w, planes_of(variant)).nbytes == 2 * amx_weights(variant, inner, columns)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_plan_knows_the_sizes_of_the_kernels_parts(variant: str) -> None:
+    parts = parts_of(variant)
+    assert depth_of(variant) == parts.depth
+    elements = 2 * (parts.strip_head + 12 * parts.step)
+    assert parts_beforehand(variant, 1, 49, 12 * parts.depth, 2048) == elements
 
 
 def test_what_winograds_way_saves_tiles_must_save_too() -> None:

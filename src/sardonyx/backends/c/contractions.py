@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sardonyx.backends.c.ahead import render_asking
-from sardonyx.backends.c.kernels.amx import amx
+from sardonyx.backends.c.kernels.amx import VARIANTS, amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv
 from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
@@ -24,13 +24,12 @@ from sardonyx.backends.c.kernels.integer_conv import integer_conv
 from sardonyx.backends.c.kernels.integer_depthwise import integer_depthwise
 from sardonyx.backends.c.kernels.integer_winograd import integer_winograd
 from sardonyx.backends.c.kernels.isa import Isa
-from sardonyx.backends.c.kernels.tiles import PAIRS
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
 from sardonyx.backends.c.kernels.winograd import winograd
 from sardonyx.backends.c.render import HEADERS, is_short, render_epilogue
 from sardonyx.backends.c.sizes import render_size
 from sardonyx.backends.c.variants import cut_of, target_of
-from sardonyx.plan.amx import BYTE_TILES, runs_of
+from sardonyx.plan.amx import BYTE_TILES, depth_of, runs_of
 from sardonyx.plan.choice import HALF_WEIGHTS
 from sardonyx.plan.coded import FEW_ROWS
 from sardonyx.plan.halves import HALF_ARITHMETIC
@@ -139,7 +138,7 @@ def _product(kernel: ProductKernel, isa: Isa) -> str:
         b=Packed(dtype=weights) if kernel.b is None else operand(kernel.b),
         batch=extent(kernel.batch, name_of),
     )
-    if kernel.choice.variant in PAIRS:
+    if kernel.choice.variant in VARIANTS:
         split = kernel.split is not None
         return amx("contract", spec, "store_row", kernel.choice.variant, beforehand=split)
     if kernel.choice.variant == "gemm f16":
@@ -261,11 +260,11 @@ def variant_of(kernel: KernelSource) -> str:
 
 def _convolution(kernel: ConvolutionKernel, isa: Isa) -> str:
     name_of = namer(kernel.symbols)
-    if kernel.choice.variant in PAIRS:
+    if kernel.choice.variant in VARIANTS:
         tiled = _conv_spec(kernel, name_of)
         split = kernel.split is not None
-        runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels)
         variant = kernel.choice.variant
+        runs = runs_of(kernel.kernel, kernel.dilations, kernel.channels, depth_of(variant))
         return amx_conv("contract", tiled, "store_row", variant, runs, beforehand=split)
     if kernel.choice.variant == "direct f16":
         spec_of_halves = _conv_spec(kernel, name_of)

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sardonyx.backends.c.kernels.amx_conv import pack_tile_filters
+from sardonyx.backends.c.kernels.amx_conv import pack_digit_filters, pack_tile_filters
+from sardonyx.backends.c.kernels.digit_tiles import pack_digits
 from sardonyx.backends.c.kernels.digits import pack_codes, pack_columns
 from sardonyx.backends.c.kernels.halves import pack_half_filters, pack_half_points, pack_halves
 from sardonyx.backends.c.kernels.isa import Tile
@@ -67,6 +68,10 @@ def _float16_panels(array: Array, numbers: Numbers) -> Array:
 
 def _tiles(array: Array, numbers: Numbers) -> Array:
     return pack_tiles(_matrix(array, numbers), numbers[5])
+
+
+def _digits(array: Array, numbers: Numbers) -> Array:
+    return pack_digits(_matrix(array, numbers))
 
 
 def _quads(array: Array, numbers: Numbers) -> Array:
@@ -138,6 +143,10 @@ def _tile_filters(array: Array, numbers: Numbers) -> Array:
     return pack_tile_filters(array.astype(np.float32, copy=False), *numbers)
 
 
+def _digit_filters(array: Array, numbers: Numbers) -> Array:
+    return pack_digit_filters(array.astype(np.float32, copy=False), *numbers)
+
+
 def _transposed_filters(array: Array, numbers: Numbers) -> Array:
     groups, panel = numbers[:2]
     return pack_conv(_turned(array, groups, numbers[2:]), groups, Tile(1, panel))
@@ -166,6 +175,7 @@ _PACKINGS: MappingProxyType[str, Callable[[Array, Numbers], Array]] = MappingPro
         "panels-bf16": _bfloat16_panels,
         "panels-f16": _float16_panels,
         "tiles": _tiles,
+        "digits": _digits,
         "quads": _quads,
         "quads-raised": _raised_quads,
         "quad-sums": _quad_sums,
@@ -179,6 +189,7 @@ _PACKINGS: MappingProxyType[str, Callable[[Array, Numbers], Array]] = MappingPro
         "filter-sums": _filter_sums,
         "filters-transposed": _transposed_filters,
         "tile-filters": _tile_filters,
+        "digit-filters": _digit_filters,
         "winograd": lambda array, numbers: pack_winograd(array, Tile(1, *numbers)),
         "winograd-bytes": _winograd_bytes,
         "winograd-f16": lambda array, _: pack_half_points(array),

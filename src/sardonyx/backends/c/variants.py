@@ -13,6 +13,7 @@
     winograd    a convolution of fewer multiplications
     gemm amx    of bytes, through AMX tiles; direct amx likewise
     amx6        float32 as sums of bfloat16, through AMX tiles; amx3 and amx1 with fewer products
+    amx10       float32 as digits of eight bits, through AMX tiles
 
 Every one of them but these last three sums an element over k in the same order, so that the others give the same bits.
 """

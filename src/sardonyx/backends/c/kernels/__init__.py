@@ -9,8 +9,8 @@
     conv        convolution, one to three dimensions, grouped; `windows` has where its rows lie
     winograd    convolution of 3×3 by fewer multiplications; `cells` has its transforms, `points` its weights
     half        products and convolutions in float16 arithmetic; `halves` has their weights, `half_tile` the micro-kernel
-    amx         products through AMX tiles of bfloat16, `amx_conv` convolutions, `tile_attention` attention; `tiles` has their
-                micro-kernel, `planes` their weights; `byte_tiles` products of bytes
+    amx         products of float32 through AMX tiles, `amx_conv` convolutions: numbers as `parts` of bfloat16 (`tiles` has the
+                micro-kernel, `planes` the weights) or as digits (`digit_tiles`); `tile_attention` attention; `byte_tiles` products of bytes
     depthwise   convolution of every channel by itself, and of groups of a few
     attention   two products with a softmax in between, which has functions of rows of its own
 

@@ -1,9 +1,9 @@
-"""Convolutions of float32 through tiles of bfloat16: an output pixel is a row, as in `conv`, and split as in `amx`.
+"""Convolutions of float32 through tiles: an output pixel is a row, as in `conv`, and split as in `amx`.
 
     activations [images, spatial…, channels]      channels last; one group
     weights     packed by pack_tile_filters: K runs over the taps first and the channels last
 
-A step of 32 values of K lies in one run: the channels of a pixel or, where they fill no steps, of a line of pixels, as
+A step of 32 or 64 values of K lies in one run: the channels of a pixel or, where they fill no steps, of a line of pixels, as
 wide as the window. Its values are somewhere in the image, or zeros where the run falls into the padding. Nothing is
 copied but what is split, and the end of a run, which zeros fill up to a step.
 """
@@ -15,21 +15,32 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.amx import Split, split_contraction
+from sardonyx.backends.c.kernels.amx import Split, parts_of, split_contraction
+from sardonyx.backends.c.kernels.digit_tiles import digit_parts, pack_digits
 from sardonyx.backends.c.kernels.planes import DEPTH, pack_tiles
 from sardonyx.backends.c.kernels.windows import ConvSpec
 
-__all__ = ["amx_conv", "pack_tile_filters"]
+__all__ = ["amx_conv", "pack_digit_filters", "pack_tile_filters"]
 
 
 def pack_tile_filters(weights: NDArray[np.float32], planes: int, runs: int) -> NDArray[np.uint16]:
-    """W[OC, IC, kernel…] as tiles."""
+    """W[OC, IC, kernel…] as tiles of bfloat16."""
+    return pack_tiles(_runs(weights, runs, DEPTH), planes)
+
+
+def pack_digit_filters(weights: NDArray[np.float32], runs: int) -> NDArray[np.uint8]:
+    """W[OC, IC, kernel…] as tiles of digits."""
+    return pack_digits(_runs(weights, runs, digit_parts().depth))
+
+
+def _runs(weights: NDArray[np.float32], runs: int, depth: int) -> NDArray[np.float32]:
+    """As W[K, OC], each run filled up to whole steps."""
     filters, channels = weights.shape[:2]
     columns = weights.reshape(filters, channels, -1).transpose(2, 1, 0).reshape(runs, -1, filters)
-    missing = -columns.shape[1] % DEPTH
+    missing = -columns.shape[1] % depth
     if missing:
         columns = np.pad(columns, ((0, 0), (0, missing), (0, 0)))
-    return pack_tiles(columns.reshape(-1, filters), planes)
+    return columns.reshape(-1, filters)
 
 
 def amx_conv(
@@ -37,14 +48,14 @@ def amx_conv(
 ) -> str:
     """C text of the convolution as a static function; the epilogue's row is a pixel of an image, as of `conv`."""
     assert spec.groups == 1
-    values = spec.channels * prod(spec.window.kernel) // runs
-    depth = runs * -(-values // DEPTH) * DEPTH
-    rows = _rows(name, spec, values, in_lines=runs < prod(spec.window.kernel))
+    values, step = spec.channels * prod(spec.window.kernel) // runs, parts_of(variant).depth
+    depth = runs * -(-values // step) * step
+    rows = _rows(name, spec, values, step, in_lines=runs < prod(spec.window.kernel))
     split = Split(spec.window.pixels, spec.filters, depth, spec.images, rows)
     return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
-def _rows(name: str, spec: ConvSpec, run: int, *, in_lines: bool) -> str:
+def _rows(name: str, spec: ConvSpec, run: int, depth: int, *, in_lines: bool) -> str:
     """Where a pixel's window begins, and its steps: `run` values of each tap lie side by side."""
     window = spec.window
     alone = window.kernel == window.strides == (1,) * len(window.kernel)
@@ -59,9 +70,9 @@ static inline struct {name}_row {name}_row(const struct {name}_job *job, int64_t
 }}
 
 static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
-    const int64_t k = s * {DEPTH};
+    const int64_t k = s * {depth};
     const float *from = row->pixel + k;
-{_taken(run)}"""
+{_taken(run, depth)}"""
     axes = range(len(window.kernel))
     outer = axes[:-1] if in_lines else axes
     tables, corner = [], []
@@ -85,13 +96,13 @@ static inline const float *{name}_step(const struct {name}_row *row, int64_t s, 
     for axis in outer:
         offset = f"({offset} * row->size[{axis}] + i{axis})" if axis else "i0"
     if in_lines:
-        step = _step_of_line(spec.channels, run, len(axes) - 1, inside or "1", offset)
+        step = _step_of_line(spec.channels, run, depth, len(axes) - 1, inside or "1", offset)
     else:
         step = f"""\
     const int32_t inside = {inside};
     const float *from = inside ? row->image + {offset} * {spec.channels} + k : zeros;
 """
-    per_run = -(-run // DEPTH)
+    per_run = -(-run // depth)
     return f"""\
 {_lines(tables, 0)}
 
@@ -108,34 +119,34 @@ static inline struct {name}_row {name}_row(const struct {name}_job *job, int64_t
 }}
 
 static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
-    static const float zeros[{DEPTH}];
-    const int64_t tap = s / {per_run}, k = s % {per_run} * {DEPTH};
+    static const float zeros[{depth}];
+    const int64_t tap = s / {per_run}, k = s % {per_run} * {depth};
     (void)tap;
     {_lines(places, 4)}
-{step}{_taken(run)}"""
+{step}{_taken(run, depth)}"""
 
 
-def _step_of_line(channels: int, run: int, last: int, inside: str, line: str) -> str:
+def _step_of_line(channels: int, run: int, depth: int, last: int, inside: str, line: str) -> str:  # fmt: skip
     """C text that begins a step of a line of pixels, which may reach over either end of the image."""
     return f"""\
     const int64_t width = row->size[{last}] * {channels}, first = row->at[{last}] * {channels} + k;
-    const int64_t count = {run} - k < {DEPTH} ? {run} - k : {DEPTH};
+    const int64_t count = {run} - k < {depth} ? {run} - k : {depth};
     const int32_t inside = {inside};
     const float *from = inside ? row->image + {line} * width + first : zeros;
     if (inside && (first < 0 || first + count > width)) {{
-        for (int64_t i = 0; i < {DEPTH}; i++)
+        for (int64_t i = 0; i < {depth}; i++)
             values[i] = i < count && (uint64_t)(first + i) < (uint64_t)width ? from[i] : 0.0f;
         return values;
     }}
 """
 
 
-def _taken(run: int) -> str:
+def _taken(run: int, depth: int) -> str:
     """C text that ends a step: what lies behind the run is not read."""
-    left = run % DEPTH
+    left = run % depth
     last = f"""\
-    if (k + {DEPTH} > {run}) {{
-        for (int64_t i = 0; i < {DEPTH}; i++)
+    if (k + {depth} > {run}) {{
+        for (int64_t i = 0; i < {depth}; i++)
             values[i] = i < {left} ? from[i] : 0.0f;
         return values;
     }}

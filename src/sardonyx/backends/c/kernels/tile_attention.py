@@ -21,11 +21,10 @@ from dataclasses import replace
 
 from sardonyx.backends.c.kernels.lone_query import lone_query
 from sardonyx.backends.c.kernels.nest import SUPPORT, Extent
+from sardonyx.backends.c.kernels.parts import PLANE, ROWS
 from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
 from sardonyx.backends.c.kernels.tiles import (
     PAIRS,
-    PLANE,
-    ROWS,
     planes_of,
     split_function,
     tile_heights,

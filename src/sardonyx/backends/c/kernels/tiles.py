@@ -11,9 +11,10 @@ Rows are dealt out evenly over the strips, and over the two tiles of a strip: a 
 
 from __future__ import annotations
 
+from sardonyx.backends.c.kernels.parts import PLANE, ROWS, Parts
 from sardonyx.backends.c.kernels.planes import DEPTH
 
-__all__ = ["PAIRS", "PLANE", "ROWS", "planes_of", "split_function", "tile_heights", "tile_products"]
+__all__ = ["PAIRS", "bfloat16_parts", "planes_of", "split_function", "tile_heights", "tile_products"]
 
 # Planes of A and of B whose products count, in the order in which they are added up.
 PAIRS = {
@@ -21,13 +22,70 @@ PAIRS = {
     "amx3": ((1, 0), (0, 0), (0, 1)),
     "amx1": ((0, 0),),
 }
-ROWS = 32  # of a strip: two tiles, one above the other
-PLANE = ROWS * DEPTH  # elements of a plane of a strip, and of a panel, for one step
 
 
 def planes_of(variant: str) -> int:
     """Into how many parts a variant splits a number."""
     return 1 + max(a for a, _ in PAIRS[variant])
+
+
+def bfloat16_parts(variant: str) -> Parts:
+    """As many planes as the variant has."""
+
+    def text(name: str, asks: bool) -> str:
+        products = tile_products(f"{name}_four", variant, asks=asks)
+        parts = split_function(name, planes_of(variant)), tile_heights(name), products
+        return "\n".join((*parts, _around(name, planes_of(variant), asks)))
+
+    return Parts(
+        planes=planes_of(variant),
+        depth=DEPTH,
+        steps=16,
+        products=len(PAIRS[variant]),
+        asks=len(PAIRS[variant]),
+        scaled=False,
+        panel_head=0,
+        text=text,
+    )
+
+
+def _around(name: str, planes: int, asks: bool) -> str:
+    """What `amx` calls besides."""
+    part = [f"{name}_value((uint32_t)w[{p * PLANE}] << 16)" for p in range(planes)]
+    parts = " + (".join(part) + ")" * (planes - 1)  # the small ones first: b0 + b1 may be too large
+    ahead, passed = ", const uint16_t *ahead, int64_t lines", ", ahead, lines"
+    return f"""\
+/* So many steps of a row, from step s0 on, as row r of a strip. */
+static inline void {name}_split_row(
+    const struct {name}_job *job, const struct {name}_row *row, int64_t s0, int64_t count, uint16_t *to, int64_t r) {{
+    (void)job;
+    for (int64_t s = 0; s < count; s++) {{
+        float values[{DEPTH}];
+        {name}_parts({name}_step(row, s0 + s, values), to + s * {planes * PLANE} + r * {DEPTH}, {PLANE});
+    }}
+}}
+
+/* 32 columns of a strip of so many rows. */
+static inline void {name}_tiles(
+    const uint16_t *a, int64_t rows, const uint16_t *b, int64_t steps, float *sums, int64_t pitch, int32_t fresh{ahead if asks else ""}) {{
+    {name}_four_tiles(a, (rows + 1) / 2, b, steps, sums, pitch, fresh{passed if asks else ""});
+}}
+
+/* Whether the sums of a row are finite. */
+static inline int32_t {name}_settle(const float *sums, int64_t count) {{
+    uint32_t finite = 1;
+    for (int64_t j = 0; j < count; j++)
+        finite &= ({name}_bits(sums[j]) & 0x7f800000u) != 0x7f800000u;
+    return (int32_t)finite;
+}}
+
+/* The weight of value i of a step, in a column of a panel. */
+static inline float {name}_weight(const struct {name}_job *job, const uint16_t *panel, int64_t s, int64_t i, int64_t column) {{
+    const uint16_t *w = panel + s * {planes * PLANE} + column / 16 * {PLANE // 2} + i / 2 * {DEPTH} + column % 16 * 2 + i % 2;
+    (void)job;
+    return {parts};
+}}
+"""
 
 
 def split_function(name: str, planes: int) -> str:

@@ -18,5 +18,7 @@
 #define sx_tile_dot(sums, a, b) __builtin_ia32_tdpbf16ps(sums, a, b)
 /* sums[m][n] += a[m][k] * b[k / 4][4 * n + k % 4] over 64 values of k, of bytes without a sign and bytes with one into int32 */
 #define sx_tile_dot_bytes(sums, a, b) __builtin_ia32_tdpbusd(sums, a, b)
+/* the same of bytes with a sign */
+#define sx_tile_dot_signed(sums, a, b) __builtin_ia32_tdpbssd(sums, a, b)
 
 #endif

@@ -91,8 +91,7 @@ __attribute__((unused)) static void sx_tile_dot(int sums, int a, int b) {
         }
 }
 
-/* As TDPBUSD: bytes of a without a sign, of b with one; sums wrap. */
-__attribute__((unused)) static void sx_tile_dot_bytes(int sums, int a, int b) {
+__attribute__((unused)) static void tile_dot_of_bytes(int sums, int a, int b, int32_t less) {
     tile_check(sums), tile_check(a), tile_check(b);
     if (tiles.rows[sums] != tiles.rows[a] || tiles.rows[b] * 4 != tiles.bytes[a] || tiles.bytes[b] != tiles.bytes[sums])
         __atomic_fetch_add(&tile_faults, 1, __ATOMIC_RELAXED);
@@ -100,10 +99,22 @@ __attribute__((unused)) static void sx_tile_dot_bytes(int sums, int a, int b) {
         for (int32_t n = 0; n < tiles.bytes[sums] / 4; n++) {
             uint32_t sum;
             memcpy(&sum, &tiles.data[sums][m][4 * n], 4);
-            for (int32_t k = 0; k < tiles.bytes[a]; k++)
-                sum += (uint32_t)(tiles.data[a][m][k] * (int8_t)tiles.data[b][k / 4][4 * n + k % 4]);
+            for (int32_t k = 0; k < tiles.bytes[a]; k++) {
+                const int32_t x = tiles.data[a][m][k];
+                sum += (uint32_t)((x < 128 ? x : x - less) * (int8_t)tiles.data[b][k / 4][4 * n + k % 4]);
+            }
             memcpy(&tiles.data[sums][m][4 * n], &sum, 4);
         }
+}
+
+/* As TDPBUSD: bytes of a without a sign, of b with one; sums wrap. */
+__attribute__((unused)) static void sx_tile_dot_bytes(int sums, int a, int b) {
+    tile_dot_of_bytes(sums, a, b, 0);
+}
+
+/* As TDPBSSD: bytes with a sign. */
+__attribute__((unused)) static void sx_tile_dot_signed(int sums, int a, int b) {
+    tile_dot_of_bytes(sums, a, b, 256);
 }
 
 #endif

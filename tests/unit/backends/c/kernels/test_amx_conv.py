@@ -12,18 +12,19 @@ import pytest
 from benchmarks.kernel_harness import IN_ORDER, REVERSED, THREADED, compile_kernel
 from numpy.typing import NDArray
 
-from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_tile_filters
+from sardonyx.backends.c.kernels.amx import VARIANTS, parts_of
+from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_digit_filters, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import conv
 from sardonyx.backends.c.kernels.isa import PORTABLE, tile_of
 from sardonyx.backends.c.kernels.packing import pack_conv
-from sardonyx.backends.c.kernels.tiles import PAIRS, planes_of
+from sardonyx.backends.c.kernels.tiles import planes_of
 from sardonyx.backends.c.kernels.windows import ConvSpec, Window
-from sardonyx.plan.amx import runs_of
+from sardonyx.plan.amx import depth_of, runs_of
 
 Array = NDArray[np.float32]
 EMULATION = (Path(__file__).parent / "emulated_tiles.h").read_text(encoding="utf-8")
 # What splitting loses, and what the plain kernel does over some hundred products.
-LOST = {"amx6": 2.0**-20, "amx3": 2.0**-15 + 2.0**-20, "amx1": 2.0**-7}
+LOST = {"amx10": 2.0**-20, "amx6": 2.0**-20, "amx3": 2.0**-15 + 2.0**-20, "amx1": 2.0**-7}
 
 # kernel, strides, dilations, pads_begin, input, output
 WINDOWS = {
@@ -43,8 +44,14 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def runs(spec: ConvSpec) -> int:
-    return runs_of(spec.window.kernel, spec.window.dilations, spec.channels)
+def runs(spec: ConvSpec, variant: str) -> int:
+    return runs_of(spec.window.kernel, spec.window.dilations, spec.channels, depth_of(variant))
+
+
+def pack(w: Array, spec: ConvSpec, variant: str) -> NDArray[np.generic]:
+    if variant == "amx10":
+        return pack_digit_filters(w, runs(spec, variant))
+    return pack_tile_filters(w, planes_of(variant), runs(spec, variant))
 
 
 def answers(text: str, spec: ConvSpec, x: Array, packed: NDArray[np.generic], folder: Path, sizes: tuple[int, ...] = (), window: Window | None = None, split: NDArray[np.uint16] | None = None) -> Array:  # fmt: skip
@@ -71,19 +78,21 @@ def plain(spec: ConvSpec, x: Array, w: Array, folder: Path) -> Array:
     return answers(conv("window", spec, "store_row", PORTABLE), spec, x, packed, folder / "plain")
 
 
+@pytest.mark.parametrize("variant", ["amx10", "amx6"])
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize(("channels", "filters"), [(32, 40), (64, 17), (24, 144), (3, 8), (65, 33)])
-def test_windows(name: str, channels: int, filters: int, tmp_path: Path) -> None:
+def test_windows(name: str, channels: int, filters: int, variant: str, tmp_path: Path) -> None:
     window = WINDOWS[name]
     spec = ConvSpec(2, channels, filters, window)
     x, w = numbers(2, *map(int, window.input), channels), numbers(filters, channels, *window.kernel)
     expected, scale = plain(spec, x, w, tmp_path), plain(spec, abs(x), abs(w), tmp_path)
-    text = EMULATION + amx_conv("window", spec, "store_row", "amx6", runs(spec))
-    y = answers(text, spec, x, pack_tile_filters(w, 3, runs(spec)), tmp_path)
-    assert np.all(np.abs(y - expected) <= LOST["amx6"] * scale)
+    text = EMULATION + amx_conv("window", spec, "store_row", variant, runs(spec, variant))
+    y = answers(text, spec, x, pack(w, spec, variant), tmp_path)
+    assert np.all(np.abs(y - expected) <= LOST[variant] * scale)
 
 
-def test_images_that_are_split_beforehand_give_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", ["amx10", "amx3"])
+def test_images_that_are_split_beforehand_give_the_same_bits(variant: str, tmp_path: Path) -> None:
     spec = ConvSpec(2, 32, 40, WINDOWS["3x3 strided"])
     x, w = numbers(2, 9, 12, 32), numbers(40, 32, 3, 3)
     found = []
@@ -91,36 +100,35 @@ def test_images_that_are_split_beforehand_give_the_same_bits(tmp_path: Path) -> 
         folder = tmp_path / str(beforehand)
         folder.mkdir()
         text = EMULATION + amx_conv(
-            "window", spec, "store_row", "amx3", runs(spec), beforehand=beforehand
+            "window", spec, "store_row", variant, runs(spec, variant), beforehand=beforehand
         )
-        split = np.zeros(2 * 1 * 9 * 1024 * 2, np.uint16)
-        found.append(
-            answers(text, spec, x, pack_tile_filters(w, 2, runs(spec)), folder, split=split)
-        )
+        parts = parts_of(variant)
+        split = np.zeros(2 * (parts.strip_head + 9 * parts.step), np.uint16)
+        found.append(answers(text, spec, x, pack(w, spec, variant), folder, split=split))
     assert np.array_equal(*found)
 
 
-@pytest.mark.parametrize("variant", PAIRS)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_image_sizes_that_only_a_run_knows(variant: str, tmp_path: Path) -> None:
     window = WINDOWS["3x3 same"]
     late = replace(window, input=("n[1]", "n[2]"), output=("n[1]", "n[2]"))
     spec, dynamic = ConvSpec(2, 96, 33, window), ConvSpec("n[0]", 96, 33, late)
     x, w = numbers(2, 9, 7, 96), numbers(33, 96, 3, 3)
     expected, scale = plain(spec, x, w, tmp_path), plain(spec, abs(x), abs(w), tmp_path)
-    text = EMULATION + amx_conv("window", dynamic, "store_row", variant, runs(dynamic))
-    packed = pack_tile_filters(w, planes_of(variant), runs(spec))
-    y = answers(text, dynamic, x, packed, tmp_path, (2, 9, 7), window)
+    text = EMULATION + amx_conv("window", dynamic, "store_row", variant, runs(dynamic, variant))
+    y = answers(text, dynamic, x, pack(w, spec, variant), tmp_path, (2, 9, 7), window)
     assert np.all(np.abs(y - expected) <= LOST[variant] * scale)
 
 
-def test_what_is_not_finite_is_what_float32_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", ["amx10", "amx6"])
+def test_what_is_not_finite_is_what_float32_gives(variant: str, tmp_path: Path) -> None:
     window = WINDOWS["3x3 strided"]
     spec = ConvSpec(1, 32, 36, window)
     x, w = numbers(1, 9, 12, 32), numbers(36, 32, 3, 3)
     x[0, 3, 4, 5], x[0, 8, 11, 31], w[7, 3, 0, 0], w[35, 0, 2, 2] = np.inf, np.nan, -np.inf, np.nan
     expected = plain(spec, x, w, tmp_path)
-    text = EMULATION + amx_conv("window", spec, "store_row", "amx6", runs(spec))
-    y = answers(text, spec, x, pack_tile_filters(w, 3, runs(spec)), tmp_path)
+    text = EMULATION + amx_conv("window", spec, "store_row", variant, runs(spec, variant))
+    y = answers(text, spec, x, pack(w, spec, variant), tmp_path)
     finite = np.isfinite(expected)
     assert finite.any()
     assert not finite.all()
