@@ -36,8 +36,8 @@ from sardonyx.backends.c.cpu import host_cpu
 from sardonyx.backends.c.kernels.amx import VARIANTS, amx
 from sardonyx.backends.c.kernels.amx_conv import amx_conv, pack_digit_filters, pack_tile_filters
 from sardonyx.backends.c.kernels.conv import conv
-from sardonyx.backends.c.kernels.digit_tiles import pack_digits
 from sardonyx.backends.c.kernels.depthwise import DepthwiseSpec, depthwise
+from sardonyx.backends.c.kernels.digit_tiles import pack_digits
 from sardonyx.backends.c.kernels.gemm import GemmSpec, Operand, Packed, gemm, product
 from sardonyx.backends.c.kernels.gemv import gemv_tile, suits_gemv
 from sardonyx.backends.c.kernels.isa import Tile, isa_of, tile_of

@@ -38,7 +38,11 @@ AMX_PARTS = {"amx10": 4, "amx6": 3, "amx3": 2, "amx1": 1}
 AMX_PANEL = 32  # weights are filled up to whole panels of columns
 AMX_DEPTH = 32  # and to steps of K, of bfloat16
 _PLANE = 1024  # elements of 16 bits that a part takes for a step, of a panel and of a strip of rows
-_DIGIT_DEPTH, _FACTORS, _HEADS = 64, 128, (64, 128)  # a step of digits; elements in front of all panels for each step, of a strip and of a panel
+_DIGIT_DEPTH, _FACTORS, _HEADS = (
+    64,
+    128,
+    (64, 128),
+)  # a step of digits; elements in front of all panels for each step, of a strip and of a panel
 AMX_STRIP = 32  # rows that are split and multiplied together
 
 _ALLOWED = {
@@ -94,7 +98,10 @@ def amx_weights(variant: str, inner: Size, columns: Size) -> Size:
     """Elements of 16 bits that packed weights take."""
     steps, panels = ceil_div(inner, depth_of(variant)), ceil_div(columns, AMX_PANEL)
     if variant == "amx10":
-        return panels * (steps * (AMX_PARTS[variant] * _PLANE) + _HEADS[1]) + steps * _FACTORS
+        plain = columns * steps * (2 * _DIGIT_DEPTH)  # the weights themselves lie behind the digits
+        return (
+            panels * (steps * (AMX_PARTS[variant] * _PLANE) + _HEADS[1]) + steps * _FACTORS + plain
+        )
     return panels * (steps * (AMX_PARTS[variant] * _PLANE))
 
 

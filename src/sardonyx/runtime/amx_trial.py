@@ -249,7 +249,10 @@ def _key(cpu: Cpu, toolchain: Toolchain) -> str:
 @functools.cache
 def _digest_of_template() -> str:
     """What the kernels are printed by."""
-    modules = [Path(module.__file__ or "") for module in (template, parts, tiles, planes, digit_tiles, byte_tiles)]
+    modules = [
+        Path(module.__file__ or "")
+        for module in (template, parts, tiles, planes, digit_tiles, byte_tiles)
+    ]
     sources = [*modules, Path(__file__), SUPPORT / "tiles.h"]
     return content_key(*(source.read_bytes() for source in sources))
 

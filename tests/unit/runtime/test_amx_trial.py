@@ -217,7 +217,12 @@ def test_a_model_at_every_precision(precision: str, variant: str, bound: float, 
 
 @pytest.mark.parametrize(
     ("precision", "variant", "bound"),
-    [("float32", "amx10", 2.0**-20), ("float32", "amx6", 2.0**-20), ("fast", "amx3", 2.0**-15), ("bfloat16", "amx1", 2.0**-7)],
+    [
+        ("float32", "amx10", 2.0**-20),
+        ("float32", "amx6", 2.0**-20),
+        ("fast", "amx3", 2.0**-15),
+        ("bfloat16", "amx1", 2.0**-7),
+    ],
 )
 def test_a_convolution_at_every_precision(
     precision: str, variant: str, bound: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -254,19 +254,18 @@ static inline const uint16_t *{name}_panel(const struct {name}_job *job, int64_t
 static __attribute__((noinline)) void {name}_again(
     const struct {name}_job *job, int64_t b, int64_t m, int64_t column, int64_t count, float *sums) {{
     const int64_t *n = job->n;
-    const int64_t depth = {spec.k}, steps = sx_pieces(depth, {parts.depth});
+    const int64_t depth = {spec.k}, width = {spec.n}, steps = sx_pieces(depth, {parts.depth});
     const struct {name}_row row = {name}_row(job, b, m);
     (void)n;
     for (int64_t j = 0; j < count; j++) {{
         if (({name}_bits(sums[j]) & 0x7f800000u) != 0x7f800000u)
             continue;
-        const uint16_t *panel = {name}_panel(job, (column + j) / {COLUMNS}, steps);
         double sum = 0;
         for (int64_t s = 0; s < steps; s++) {{
             float values[{parts.depth}];
             const float *a = {name}_step(&row, s, values);
-            for (int64_t i = 0; i < sx_least({parts.depth}, depth - s * {parts.depth}); i++)
-                sum += (double)a[i] * (double){name}_weight(job, panel, s, i, (column + j) % {COLUMNS});
+            const int64_t count = sx_least({parts.depth}, depth - s * {parts.depth});
+            sum += {name}_dot(a, {name}_panel(job, 0, steps), count, width, column + j, steps, s);
         }}
         sums[j] = (float)sum;
     }}

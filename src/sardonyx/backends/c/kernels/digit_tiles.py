@@ -13,17 +13,21 @@ add up to 3 or more, ten of sixteen. What is left out is some 2^-28 of the large
 Each line is a tile of sums, the last one two: a dot product waits for the last one on the same sums as long as three others take.
 A strip is 32 rows and a panel 32 columns, as in `tiles`; their four quarters take turns.
 
-That is as good as float32 only where no product of a row is far larger than the others. So what B is multiplied by, k by k, is evened out
-beforehand: by powers of two its values of one k are at most 1, and A's numbers are multiplied by these. And a sum that is lost
-beside the largest product there could have been is summed again, as are those with ∞ and NaN.
+That is as good as float32 only where no product of a row is far larger than the others. So B is evened out beforehand: by powers of two
+its values of one k are at most 1, as parts of the largest of their columns, and A's numbers are multiplied by these. And a sum that is lost
+beside the largest product there could have been is summed again, as are those with ∞ and NaN: in float64, from the weights
+themselves, which lie behind the digits and are not read otherwise.
 
-    W[k, n]  ->  factors[k], then by panels of 32 columns: scales[n], least[n], [k / 64][digit][n / 16 % 2][quad of k][n % 16][k % 4]
+    W[k, n]  ->  factors[k], then by panels of 32 columns: scales[n], least[n], [k / 64][digit][n / 16 % 2][quad of k][n % 16][k % 4],
+                 then W[n][k]
 
 A step's quads of K are transposed as 4 × 4, which is how digits of 64 numbers come apart with the fewest shuffles. A column with ∞ or NaN
-has NaN for its scale, and the bytes of its numbers for digits.
+has NaN for its scale.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +35,8 @@ from numpy.typing import NDArray
 from sardonyx.backends.c.kernels.parts import PLANE, ROWS, Parts
 
 __all__ = ["DIGITS", "digit_parts", "pack_digits"]
+
+Array = NDArray[np.float32]
 
 DIGITS = 4
 _DEPTH = 64
@@ -40,7 +46,7 @@ _HEAD = 2 * _COLUMNS * 2  # elements in front of a panel: scales, and what sums 
 _WHOLE = 30  # bits of a number
 _OFFSET = 0x00808080  # makes digits with a sign of bytes without one
 _LEAST, _MOST = -90, 100  # exponents of scales and factors
-_LOST = 2.0**-8  # for every root of K, in units of the first products: errors are 2^-19 of that
+_LOST = 2.0**-4  # for every root of K, in units of the first products: errors are 2^-19 of that
 
 # Products, as the tile of sums, the digits of A and of B, and the tile that has the latter: nine loads, and three or more from one product to
 # the next on the same sums.
@@ -74,60 +80,62 @@ def pack_digits(matrix: NDArray[np.float32]) -> NDArray[np.uint8]:
     """W[K, N] of any strides."""
     inner, columns = matrix.shape
     steps, panels = -(-inner // _DEPTH), -(-columns // _COLUMNS)
-    factors = np.zeros(steps * _DEPTH, np.float32)
-    factors[:inner] = _powers(_largest(matrix, 1))
-    packed = np.zeros((panels, _HEAD * 2 + steps * _STEP * 2), np.uint8)
-    for panel in range(panels):  # one at a time: digits take as much room as the weights
-        some = matrix[:, panel * _COLUMNS : (panel + 1) * _COLUMNS]
-        values = np.zeros((steps * _DEPTH, _COLUMNS), np.float32)
-        values[:inner, : some.shape[1]] = some
-        head, digits = _panel(values, factors, inner)
-        packed[panel, : _HEAD * 2] = head.reshape(-1).view(np.uint8)
-        packed[panel, _HEAD * 2 :] = digits.reshape(-1)
-    return np.concatenate([factors.view(np.uint8), packed.reshape(-1)])
+    of_panel = 2 * (_HEAD + steps * _STEP)
+    sizes = (4 * steps * _DEPTH, panels * of_panel, 4 * columns * steps * _DEPTH)
+    packed = np.zeros(sum(sizes), np.uint8)
+    factors, digits, plain = np.split(packed, np.cumsum(sizes)[:2])
+    turned = plain.view(np.float32).reshape(columns, steps * _DEPTH)
+    turned[:, :inner] = matrix.T
+    # One panel at a time: all of them would take some times the memory of the weights.
+    by_panels = [turned[at : at + _COLUMNS] for at in range(0, columns, _COLUMNS)]
+    factors.view(np.float32)[:] = _factors(by_panels, steps * _DEPTH)
+    for some, into in zip(by_panels, digits.reshape(panels, of_panel), strict=True):
+        head, numbers = _panel(some, factors.view(np.float32), inner)
+        into[: 2 * _HEAD] = head.reshape(-1).view(np.uint8)
+        into[2 * _HEAD :] = numbers.reshape(-1)
+    return packed
 
 
-def _largest(matrix: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-    """Of the finite numbers; 0 where there are none."""
-    finite = np.where(np.isfinite(matrix), np.abs(matrix), np.float32(0))
-    found: NDArray[np.float32] = np.max(finite, axis=axis, initial=0)
+def _factors(by_panels: Sequence[Array], depth: int) -> Array:
+    """For every k a power of two that its largest weight does not reach, as part of its column; 0 where all are 0."""
+    most = np.zeros(depth, np.float64)
+    for some in by_panels:
+        sizes = _sizes(some)
+        largest = sizes.max(axis=1, initial=0)
+        evened = sizes / np.ldexp(1.0, _exponents(largest))[:, None]
+        np.maximum(most, evened.max(axis=0), out=most)
+    powers: Array = np.ldexp(1.0, _exponents(most)).astype(np.float32)
+    powers[most == 0] = 0
+    return powers
+
+
+def _sizes(some: Array) -> NDArray[np.float64]:
+    """Of the numbers that are finite."""
+    return np.where(np.isfinite(some), np.abs(some), np.float32(0)).astype(np.float64)
+
+
+def _exponents(largest: NDArray[np.float64]) -> NDArray[np.int32]:
+    found: NDArray[np.int32] = np.clip(np.frexp(largest)[1], _LEAST, _MOST)
     return found
 
 
-def _exponents(largest: NDArray[np.floating]) -> NDArray[np.int32]:
-    return np.clip(np.frexp(largest)[1], _LEAST, _MOST).astype(np.int32)
-
-
-def _powers(largest: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The powers of two that are just larger, within bounds; 0 of 0."""
-    powers = np.ldexp(np.float32(1), _exponents(largest))
-    return np.where(largest > 0, powers, np.float32(0)).astype(np.float32)
-
-
-def _panel(
-    values: NDArray[np.float32], factors: NDArray[np.float32], inner: int
-) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """Scales and least sums, and the digits."""
-    finite = np.isfinite(values)
-    divisors = np.where(factors > 0, factors, np.float32(1)).astype(np.float64)[:, None]
-    evened = np.where(finite, values, np.float32(0)) / divisors
-    largest = np.max(np.abs(evened), axis=0, initial=0)
+def _panel(some: Array, factors: Array, inner: int) -> tuple[Array, NDArray[np.uint8]]:
+    """Scales and least sums, and the digits, of up to 32 columns, column by column."""
+    sizes = np.zeros((_COLUMNS, factors.size))
+    sizes[: len(some)] = _sizes(some) / np.where(factors > 0, factors, 1)
+    largest, wild = sizes.max(axis=1, initial=0), np.zeros(_COLUMNS, bool)
+    wild[: len(some)] = ~np.isfinite(some).all(axis=1)
     exponents = _exponents(largest)
-    numbers = np.rint(np.ldexp(evened, _WHOLE - exponents))
-    tiny = (numbers == 0) & (evened != 0)
-    numbers[tiny] = np.sign(evened[tiny])  # ∞ times any of them is ∞
-    whole = numbers.astype(np.int32)
+    whole = np.rint(np.ldexp(sizes, _WHOLE - exponents[:, None])).astype(np.int32)
+    whole[: len(some)][np.signbit(some)] *= -1
     digits = (whole + np.int32(_OFFSET)) ^ np.int32(_OFFSET)
-    wild = ~finite.all(axis=0)
-    digits[:, wild] = values.view(np.int32)[:, wild]
-    head = np.empty((2, _COLUMNS), np.float32)
-    head[0] = np.where(wild, np.float32(np.nan), np.ldexp(np.float32(1), exponents - 6))
     usual = (largest > 0) & (np.frexp(largest)[1] >= _LEAST)
-    head[1] = np.where(usual, np.float32(_LOST * np.sqrt(inner)), np.float32(0))
+    head = np.empty((2, _COLUMNS), np.float32)
+    head[0] = np.where(wild, np.nan, np.ldexp(1.0, exponents - 6))
+    head[1] = np.where(usual, _LOST * np.sqrt(inner), 0)
     # k = 16 j + 4 l + i of a step lies at 16 l + 4 j + i
-    steps = len(values) // _DEPTH
-    split = digits.view(np.uint8).reshape(steps, 4, 4, 4, 2, _SIDE, DIGITS)
-    return head, np.ascontiguousarray(split.transpose(0, 6, 4, 2, 1, 5, 3))
+    split = digits.view(np.uint8).reshape(2, _SIDE, -1, 4, 4, 4, DIGITS)
+    return head, np.ascontiguousarray(split.transpose(2, 6, 0, 4, 3, 1, 5))
 
 
 # ---------------------------------------------------------------- text
@@ -289,14 +297,15 @@ static inline int32_t {name}_settle(float *sums, float scale, const uint16_t *pa
     return !__builtin_reduce_or(wild);
 }}
 
-/* The weight of value i of a step, in a column of a panel. */
-static inline float {name}_weight(const struct {name}_job *job, const uint16_t *panel, int64_t s, int64_t i, int64_t column) {{
-    const float scale = ((const float *)panel)[column], factor = ((const float *)job->b)[s * {_DEPTH} + i];
-    const int64_t quad = i / 4 % 4 * 4 + i / 16;
-    const uint8_t *at = (const uint8_t *)(panel + {_HEAD} + s * {_STEP}) + column / 16 * {PLANE} + quad * 64 + column % 16 * 4 + i % 4;
-    const uint32_t bits = at[0] | (uint32_t)at[{2 * PLANE}] << 8 | (uint32_t)at[{4 * PLANE}] << 16 | (uint32_t)at[{6 * PLANE}] << 24;
-    if (scale != scale)
-        return {name}_value(bits);
-    return (float)(int32_t)((bits ^ {_OFFSET:#x}u) - {_OFFSET:#x}u) * 0x1p-24f * scale * factor;
+/* The products of a step with a column, added up in float64. */
+static inline double {name}_dot(const float *a, const uint16_t *panels, int64_t count, int64_t width, int64_t column, int64_t steps, int64_t s) {{
+    const int64_t whole = sx_pieces(width, {_COLUMNS}) * ({_HEAD} + steps * {_STEP});
+    const float *w = (const float *)(panels + whole) + (column * steps + s) * {_DEPTH};
+    double sums[8] = {{0}};
+    (void)count;
+    for (int64_t i = 0; i < {_DEPTH}; i += 8)
+        for (int64_t j = 0; j < 8; j++)
+            sums[j] += (double)a[i + j] * (double)w[i + j];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }}
 """

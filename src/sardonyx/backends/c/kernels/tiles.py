@@ -11,10 +11,17 @@ Rows are dealt out evenly over the strips, and over the two tiles of a strip: a 
 
 from __future__ import annotations
 
-from sardonyx.backends.c.kernels.parts import PLANE, ROWS, Parts
-from sardonyx.backends.c.kernels.planes import DEPTH
+from sardonyx.backends.c.kernels.parts import PLANE, Parts
+from sardonyx.backends.c.kernels.planes import COLUMNS, DEPTH
 
-__all__ = ["PAIRS", "bfloat16_parts", "planes_of", "split_function", "tile_heights", "tile_products"]
+__all__ = [
+    "PAIRS",
+    "bfloat16_parts",
+    "planes_of",
+    "split_function",
+    "tile_heights",
+    "tile_products",
+]
 
 # Planes of A and of B whose products count, in the order in which they are added up.
 PAIRS = {
@@ -79,11 +86,16 @@ static inline int32_t {name}_settle(const float *sums, int64_t count) {{
     return (int32_t)finite;
 }}
 
-/* The weight of value i of a step, in a column of a panel. */
-static inline float {name}_weight(const struct {name}_job *job, const uint16_t *panel, int64_t s, int64_t i, int64_t column) {{
-    const uint16_t *w = panel + s * {planes * PLANE} + column / 16 * {PLANE // 2} + i / 2 * {DEPTH} + column % 16 * 2 + i % 2;
-    (void)job;
-    return {parts};
+/* The first products of a step with a column, added up in float64. */
+static inline double {name}_dot(const float *a, const uint16_t *panels, int64_t count, int64_t width, int64_t column, int64_t steps, int64_t s) {{
+    const uint16_t *tile = panels + (column / {COLUMNS} * steps + s) * {planes * PLANE} + column / 16 % 2 * {PLANE // 2} + column % 16 * 2;
+    double sum = 0;
+    (void)width;
+    for (int64_t i = 0; i < count; i++) {{
+        const uint16_t *w = tile + i / 2 * {DEPTH} + i % 2;
+        sum += (double)a[i] * (double)({parts});
+    }}
+    return sum;
 }}
 """
 

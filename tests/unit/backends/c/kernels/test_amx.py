@@ -345,6 +345,8 @@ def test_the_text_compiles_for_tiles(variant: str, tmp_path: Path) -> None:
         source = head + epilogue + text + call
         compile_object(find_toolchain(read_environment()), source, out, flags, SUPPORT)
         # VEX.128.F3.0F38.W0 5C: TDPBF16PS tmm0, tmm4, tmm6; VEX.128.F2.0F38.W0 5E: TDPBSSD tmm0, tmm5, tmm7
-        found = bytes([0xC4, 0xE2, 0x43, 0x5E, 0xC5] if variant == "amx10" else [0xC4, 0xE2, 0x4A, 0x5C, 0xC4])
+        found = bytes(
+            [0xC4, 0xE2, 0x43, 0x5E, 0xC5] if variant == "amx10" else [0xC4, 0xE2, 0x4A, 0x5C, 0xC4]
+        )
         least = 1 if variant == "amx10" else len(PAIRS[variant])
         assert out.read_bytes().count(found) >= least
