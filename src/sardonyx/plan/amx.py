@@ -51,6 +51,7 @@ _ALLOWED = {
     "bfloat16": ("amx1", "amx3", "amx10", "amx6"),
 }
 _BY_RULE = ("amx3", "amx1")
+_GATHERED = 512  # values of K that are copied before they are split
 # Fewer rows wait for the weights, whose parts are no smaller than float32. Bytes: a step has 64 of them.
 _LEAST_ROWS, _LEAST_DEPTH, _LEAST_COLUMNS = 16, 16, 24
 _LEAST_BYTES = 64  # of K, where bytes are multiplied
@@ -84,8 +85,10 @@ def depth_of(variant: str) -> int:
 
 
 def runs_of(kernel: Sequence[int], dilations: Sequence[int], channels: int, depth: int) -> int:
-    """How many runs of K a window reads: its pixels or, where channels fill no steps, its lines of them."""
+    """How many runs of K a window reads: its pixels or, where channels fill no steps, its lines of them; for digits one, where that is short."""
     lines = channels % depth != 0 and dilations[-1] == 1
+    if lines and depth == _DIGIT_DEPTH and math.prod(kernel) * channels <= _GATHERED:
+        return 1
     return math.prod(kernel[:-1] if lines else kernel)
 
 

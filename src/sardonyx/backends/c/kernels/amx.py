@@ -96,6 +96,7 @@ class Split:
         rows: C text of `struct <name>_row`, of `<name>_row(job, b, m)` that makes one for row m of batch b, and of
             `<name>_step(row, s, values)`: where its values of step s are, which may be put into `values`. What lies
             past the end of K is zero.
+        gathered: C text of `<name>_gather(row, values)`, which puts all of a row's values there, faster than step by step; or "".
     """
 
     m: Extent
@@ -103,6 +104,7 @@ class Split:
     k: Extent
     batch: Extent
     rows: str
+    gathered: str = ""
 
 
 def amx(name: str, spec: GemmSpec, epilogue: str, variant: str, *, beforehand: bool = False) -> str:
@@ -163,6 +165,7 @@ struct {name}_job {{
 }};
 
 {spec.rows}
+{spec.gathered}
 static inline float {name}_value(uint32_t bits) {{
     return ((union {{ uint32_t bits; float value; }}){{bits}}).value;
 }}
@@ -171,7 +174,7 @@ static inline uint32_t {name}_bits(float value) {{
     return ((union {{ float value; uint32_t bits; }}){{value}}).bits;
 }}
 
-{parts.text(name, beforehand)}
+{parts.text(name, beforehand, bool(spec.gathered))}
 {_splitting(name, spec, parts, beforehand)}
 {_again(name, spec, parts)}
 {_tasks(name, spec, epilogue, blocks, parts, beforehand)}
@@ -222,9 +225,7 @@ static void {name}_split_all(void *arg, int64_t begin, int64_t end) {{
     }}
 }}
 """
-    scale, scaled = "(void)scales;", ""
-    if parts.scaled:
-        scale, scaled = f"if (s0 == 0) scales[r] = {name}_scale(job, &row, sx_pieces({spec.k}, {parts.depth}));", "scales[r], "  # fmt: skip
+    scaled = f"sx_pieces({spec.k}, {parts.depth}), scales + r, " if parts.scaled else ""
     return f"""\
 /* Rows r0 to r1 of a strip, so many steps from step s0 on; their scales are known after step 0. */
 static void {name}_split(
@@ -234,10 +235,9 @@ static void {name}_split(
     const int64_t shortest = height / strips, taller = height % strips;
     const int64_t m = strip * shortest + sx_least(strip, taller), taken = shortest + (strip < taller);
     const int64_t filled = taken < 2 ? 2 : taken;
-    (void)n;
+    (void)n, (void)scales;
     for (int64_t r = r0; r < sx_least(r1, filled); r++) {{
         const struct {name}_row row = {name}_row(job, b, m + sx_least(r, taken - 1));
-        {scale}
         {name}_split_row(job, &row, s0, count, {scaled}to, r);
     }}
 }}

@@ -10,6 +10,7 @@ copied but what is split, and the end of a run, which zeros fill up to a step.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -50,8 +51,12 @@ def amx_conv(
     assert spec.groups == 1
     values, step = spec.channels * prod(spec.window.kernel) // runs, parts_of(variant).depth
     depth = runs * -(-values // step) * step
-    rows = _rows(name, spec, values, step, in_lines=runs < prod(spec.window.kernel))
-    split = Split(spec.window.pixels, spec.filters, depth, spec.images, rows)
+    lines, gathered = prod(spec.window.kernel[:-1]), ""
+    if runs < lines:
+        rows, gathered = _gathered(name, spec, values, depth, step)
+    else:
+        rows = _rows(name, spec, values, step, in_lines=runs < prod(spec.window.kernel))
+    split = Split(spec.window.pixels, spec.filters, depth, spec.images, rows, gathered)
     return split_contraction(name, split, epilogue, variant, beforehand=beforehand)
 
 
@@ -73,14 +78,97 @@ static inline const float *{name}_step(const struct {name}_row *row, int64_t s, 
     const int64_t k = s * {depth};
     const float *from = row->pixel + k;
 {_taken(run, depth)}"""
+    outer = len(window.kernel) - in_lines
+    found = _find_windows(name, spec, outer)
+    if in_lines:
+        step = _step_of_line(spec.channels, run, depth, outer, found.inside, found.offset)
+    else:
+        step = f"""\
+    const int32_t inside = {found.inside};
+    const float *from = inside ? row->image + {found.offset} * {spec.channels} + k : zeros;
+"""
+    per_run = -(-run // depth)
+    return f"""\
+{found.text}
+static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
+    static const float zeros[{depth}];
+    const int64_t tap = s / {per_run}, k = s % {per_run} * {depth};
+    (void)tap;
+    {_lines(found.places, 4)}
+{step}{_taken(run, depth)}"""
+
+
+def _gathered(name: str, spec: ConvSpec, inner: int, whole: int, depth: int) -> tuple[str, str]:
+    """Rows whose lines lie one behind the other, where a line fills no step: step by step, and all at once."""
+    last = len(spec.window.kernel) - 1
+    found = _find_windows(name, spec, last)
+    run = spec.channels * spec.window.kernel[-1]
+    line = f"""\
+        {_lines(found.places, 8)}
+        const int64_t width = row->size[{last}] * {spec.channels}, first = row->at[{last}] * {spec.channels};
+        const int32_t inside = {found.inside};
+        const float *from = inside ? row->image + {found.offset} * width + first : 0;
+"""
+    step = f"""\
+{found.text}
+static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
+    for (int64_t i = 0; i < {depth}; i++) {{
+        const int64_t tap = (s * {depth} + i) / {run}, at = (s * {depth} + i) % {run};
+        values[i] = 0.0f;
+        if (tap >= {inner // run})
+            continue;
+{line}\
+        if (inside && (uint64_t)(first + at) < (uint64_t)width)
+            values[i] = from[at];
+    }}
+    return values;
+}}
+"""
+    gather = f"""\
+static inline void {name}_gather(const struct {name}_row *row, float *values) {{
+    for (int64_t tap = 0; tap < {inner // run}; tap++, values += {run}) {{
+{line}\
+        if (inside && first >= 0 && first + {run} <= width)
+            for (int64_t i = 0; i < {run}; i++)
+                values[i] = from[i];
+        else
+            for (int64_t i = 0; i < {run}; i++)
+                values[i] = inside && (uint64_t)(first + i) < (uint64_t)width ? from[i] : 0.0f;
+    }}
+    for (int64_t i = 0; i < {whole - inner}; i++)
+        values[i] = 0.0f;
+}}
+"""
+    return step, gather
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Where a pixel's window is, as C text.
+
+    Attributes:
+        text: the row's type, and the function that makes one.
+        places: statements with the place of `tap`, axis by axis.
+        inside: whether that is in the image.
+        offset: which pixel or line of the image it is.
+    """
+
+    text: str
+    places: list[str]
+    inside: str
+    offset: str
+
+
+def _find_windows(name: str, spec: ConvSpec, outer: int) -> _Windows:
+    """Taps are places of so many axes: pixels, or lines of them."""
+    window = spec.window
     axes = range(len(window.kernel))
-    outer = axes[:-1] if in_lines else axes
     tables, corner = [], []
-    for axis in outer:
-        inner = prod(window.kernel[size] for size in outer[axis + 1 :])
+    for axis in axes[:outer]:
+        inner = prod(window.kernel[axis + 1 : outer])
         steps = ", ".join(
             str(tap // inner % window.kernel[axis] * window.dilations[axis])
-            for tap in range(prod(window.kernel[size] for size in outer))
+            for tap in range(prod(window.kernel[:outer]))
         )
         tables.append(f"static const int32_t {name}_steps{axis}[] = {{{steps}}};")
     for axis in reversed(axes):
@@ -89,21 +177,7 @@ static inline const float *{name}_step(const struct {name}_row *row, int64_t s, 
         corner += [f"m /= {window.output[axis]};"] if axis else []
     sizes = [f"row.size[{axis}] = {window.input[axis]};" for axis in axes]
     pixels = " * ".join(f"row.size[{axis}]" for axis in axes)
-    places = [f"const int64_t i{axis} = row->at[{axis}] + {name}_steps{axis}[tap];" for axis in outer]  # fmt: skip
-    # One comparison does for both ends: a negative place is a huge unsigned one.
-    inside = " & ".join(f"((uint64_t)i{axis} < (uint64_t)row->size[{axis}])" for axis in outer)
-    offset = "0"
-    for axis in outer:
-        offset = f"({offset} * row->size[{axis}] + i{axis})" if axis else "i0"
-    if in_lines:
-        step = _step_of_line(spec.channels, run, depth, len(axes) - 1, inside or "1", offset)
-    else:
-        step = f"""\
-    const int32_t inside = {inside};
-    const float *from = inside ? row->image + {offset} * {spec.channels} + k : zeros;
-"""
-    per_run = -(-run // depth)
-    return f"""\
+    text = f"""\
 {_lines(tables, 0)}
 
 struct {name}_row {{ const float *image; int64_t at[{len(axes)}], size[{len(axes)}]; }};
@@ -117,13 +191,14 @@ static inline struct {name}_row {name}_row(const struct {name}_job *job, int64_t
     {_lines(corner, 4)}
     return row;
 }}
-
-static inline const float *{name}_step(const struct {name}_row *row, int64_t s, float *values) {{
-    static const float zeros[{depth}];
-    const int64_t tap = s / {per_run}, k = s % {per_run} * {depth};
-    (void)tap;
-    {_lines(places, 4)}
-{step}{_taken(run, depth)}"""
+"""
+    # One comparison does for both ends: a negative place is a huge unsigned one.
+    inside = [f"((uint64_t)i{axis} < (uint64_t)row->size[{axis}])" for axis in axes[:outer]]
+    offset = "0"
+    for axis in axes[:outer]:
+        offset = f"({offset} * row->size[{axis}] + i{axis})" if axis else "i0"
+    places = [f"const int64_t i{axis} = row->at[{axis}] + {name}_steps{axis}[tap];" for axis in axes[:outer]]  # fmt: skip
+    return _Windows(text, places, " & ".join(inside) or "1", offset)
 
 
 def _step_of_line(channels: int, run: int, depth: int, last: int, inside: str, line: str) -> str:  # fmt: skip

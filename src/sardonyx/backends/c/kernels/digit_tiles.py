@@ -40,6 +40,7 @@ Array = NDArray[np.float32]
 
 DIGITS = 4
 _DEPTH = 64
+_STEPS = 8  # of a block of K; a row of no more is read once
 _COLUMNS, _SIDE = 32, 16
 _STEP = DIGITS * PLANE  # elements
 _HEAD = 2 * _COLUMNS * 2  # elements in front of a panel: scales, and what sums are at least
@@ -64,7 +65,7 @@ def digit_parts() -> Parts:
     return Parts(
         planes=DIGITS,
         depth=_DEPTH,
-        steps=8,
+        steps=_STEPS,
         products=len(_PRODUCTS),
         asks=4 * _ASKS,
         scaled=True,
@@ -141,8 +142,9 @@ def _panel(some: Array, factors: Array, inner: int) -> tuple[Array, NDArray[np.u
 # ---------------------------------------------------------------- text
 
 
-def _text(name: str, asks: bool) -> str:
-    return "\n".join((_types(name), _rows(name), _configure(name), _tiles(name, asks), _settle(name)))  # fmt: skip
+def _text(name: str, asks: bool, gathers: bool) -> str:
+    parts = _types(name), _rows(name, gathers), _configure(name), _tiles(name, asks), _settle(name)
+    return "\n".join(parts)
 
 
 def _types(name: str) -> str:
@@ -157,7 +159,7 @@ static inline {name}_lanes {name}_load(const void *from) {{
 """
 
 
-def _rows(name: str) -> str:
+def _rows(name: str, gathers: bool) -> str:
     """What a row is scaled by, and its digits."""
 
     def lanes(*places: int) -> str:
@@ -166,51 +168,80 @@ def _rows(name: str) -> str:
 
     apart = ", ".join(str(16 * lane + 4 * i + d) for lane in range(4) for d in range(4) for i in range(4))  # fmt: skip
     low, high, evens, odds = lanes(0, 4, 1, 5), lanes(2, 6, 3, 7), lanes(0, 1, 4, 5), lanes(2, 3, 6, 7)  # fmt: skip
+    gather = f"""\
+        for (int64_t s = 0; s < count; s++)
+            from[s] = {name}_step(row, s, values[s]);
+"""
+    if gathers:
+        gather = f"""\
+        {name}_gather(row, values[0]);
+        for (int64_t s = 0; s < count; s++)
+            from[s] = values[s];
+"""
     return f"""\
-/* 2^(E - 6) of a row; 0 where all of it is 0, NaN where a number is not finite. */
-static float {name}_scale(const struct {name}_job *job, const struct {name}_row *row, int64_t steps) {{
-    {name}_ints most = {{0}};
-    for (int64_t s = 0; s < steps; s++) {{
-        float values[{_DEPTH}];
-        const float *from = {name}_step(row, s, values), *factors = (const float *)job->b + s * {_DEPTH};
-        for (int64_t i = 0; i < {_DEPTH}; i += 16) {{
-            const {name}_lanes product = {name}_load(from + i) * {name}_load(factors + i);
-            most = __builtin_elementwise_max(most, ({name}_ints)product & 0x7fffffff);
-        }}
+/* The largest of 64 numbers times their factors, or of others; ∞ is larger than all, and NaN than ∞. */
+static inline {name}_ints {name}_most(const float *from, const float *factors, {name}_ints most) {{
+    for (int64_t i = 0; i < {_DEPTH}; i += 16) {{
+        const {name}_lanes product = {name}_load(from + i) * {name}_load(factors + i);
+        most = __builtin_elementwise_max(most, ({name}_ints)product & 0x7fffffff);
     }}
+    return most;
+}}
+
+/* 2^(E - 6) of a row; 0 where all of it is 0, NaN where a number is not finite. */
+static inline float {name}_scale({name}_ints most) {{
     const int32_t largest = __builtin_reduce_max(most), exponent = largest >> 23;
     if (exponent == 255)
         return __builtin_nanf("");
     return largest == 0 ? 0.0f : {name}_value((uint32_t)((exponent < 29 ? 29 : exponent) - 5) << 23);
 }}
 
-/* So many steps of a row, from step s0 on, as row r of a strip. */
-static void {name}_split_row(
-    const struct {name}_job *job, const struct {name}_row *row, int64_t s0, int64_t count, float scale, uint16_t *to, int64_t r) {{
-    const float *factors = (const float *)job->b + s0 * {_DEPTH};
-    const float much = scale > 0.0f ? 0x1p24f / scale : 0.0f;
-    {name}_ints *into = ({name}_ints *)to + r;
-    for (int64_t s = 0; s < count; s++, factors += {_DEPTH}, into += {DIGITS * ROWS}) {{
-        {name}_ints quads[4] = {{{{0}}}};
-        if (much > 0.0f) {{
-            float values[{_DEPTH}];
-            const float *from = {name}_step(row, s0 + s, values);
-            for (int32_t j = 0; j < 4; j++) {{
-                const {name}_lanes number = {name}_load(from + j * 16) * {name}_load(factors + j * 16) * much;
-                const {name}_ints whole = __builtin_convertvector(number, {name}_ints);
-                const {name}_bytes digits = ({name}_bytes)((whole + {_OFFSET:#x}) ^ {_OFFSET:#x});
-                quads[j] = ({name}_ints)__builtin_shufflevector(digits, digits, {apart});
-            }}
+/* The digits of 64 numbers times their factors, 2^24 of their scale's each; of none where that is 0. */
+static inline void {name}_digits(const float *from, const float *factors, float much, {name}_ints *into) {{
+    {name}_ints quads[4] = {{{{0}}}};
+    if (much > 0.0f)
+        for (int32_t j = 0; j < 4; j++) {{
+            const {name}_lanes number = {name}_load(from + j * 16) * {name}_load(factors + j * 16) * much;
+            const {name}_ints whole = __builtin_convertvector(number, {name}_ints);
+            const {name}_bytes digits = ({name}_bytes)((whole + {_OFFSET:#x}) ^ {_OFFSET:#x});
+            quads[j] = ({name}_ints)__builtin_shufflevector(digits, digits, {apart});
         }}
-        const {name}_ints low0 = __builtin_shufflevector(quads[0], quads[1], {low});
-        const {name}_ints low1 = __builtin_shufflevector(quads[2], quads[3], {low});
-        const {name}_ints high0 = __builtin_shufflevector(quads[0], quads[1], {high});
-        const {name}_ints high1 = __builtin_shufflevector(quads[2], quads[3], {high});
-        into[0] = __builtin_shufflevector(low0, low1, {evens});
-        into[{ROWS}] = __builtin_shufflevector(low0, low1, {odds});
-        into[{2 * ROWS}] = __builtin_shufflevector(high0, high1, {evens});
-        into[{3 * ROWS}] = __builtin_shufflevector(high0, high1, {odds});
+    const {name}_ints low0 = __builtin_shufflevector(quads[0], quads[1], {low});
+    const {name}_ints low1 = __builtin_shufflevector(quads[2], quads[3], {low});
+    const {name}_ints high0 = __builtin_shufflevector(quads[0], quads[1], {high});
+    const {name}_ints high1 = __builtin_shufflevector(quads[2], quads[3], {high});
+    into[0] = __builtin_shufflevector(low0, low1, {evens});
+    into[{ROWS}] = __builtin_shufflevector(low0, low1, {odds});
+    into[{2 * ROWS}] = __builtin_shufflevector(high0, high1, {evens});
+    into[{3 * ROWS}] = __builtin_shufflevector(high0, high1, {odds});
+}}
+
+/* `count` of a row's `steps` steps, from step s0 on, as row r of a strip; step 0 finds the scale. */
+static void {name}_split_row(
+    const struct {name}_job *job, const struct {name}_row *row, int64_t s0, int64_t count, int64_t steps, float *scale, uint16_t *to, int64_t r) {{
+    const float *factors = (const float *)job->b;
+    {name}_ints *into = ({name}_ints *)to + r, most = {{0}};
+    if (steps <= {_STEPS}) {{
+        float values[{_STEPS}][{_DEPTH}];
+        const float *from[{_STEPS}];
+{gather}\
+        for (int64_t s = 0; s < count; s++)
+            most = {name}_most(from[s], factors + s * {_DEPTH}, most);
+        *scale = {name}_scale(most);
+        const float much = *scale > 0.0f ? 0x1p24f / *scale : 0.0f;
+        for (int64_t s = 0; s < count; s++)
+            {name}_digits(from[s], factors + s * {_DEPTH}, much, into + s * {DIGITS * ROWS});
+        return;
     }}
+    float values[{_DEPTH}];
+    if (s0 == 0) {{
+        for (int64_t s = 0; s < steps; s++)
+            most = {name}_most({name}_step(row, s, values), factors + s * {_DEPTH}, most);
+        *scale = {name}_scale(most);
+    }}
+    const float much = *scale > 0.0f ? 0x1p24f / *scale : 0.0f;
+    for (int64_t s = 0; s < count; s++)
+        {name}_digits({name}_step(row, s0 + s, values), factors + (s0 + s) * {_DEPTH}, much, into + s * {DIGITS * ROWS});
 }}
 """
 

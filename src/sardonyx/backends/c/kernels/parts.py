@@ -30,7 +30,8 @@ class Parts:
         asks: how many times memory is asked for in a step of a strip and a panel.
         scaled: rows and columns have scales, and values of K factors.
         panel_head: elements in front of a panel's steps.
-        text: of the functions that `amx.split_contraction` calls, by their prefix, and whether memory is asked for.
+        text: of the functions that `amx.split_contraction` calls, by their prefix, whether memory is asked for, and whether a row's
+            values can be gathered.
     """
 
     planes: int
@@ -40,7 +41,7 @@ class Parts:
     asks: int
     scaled: bool
     panel_head: int
-    text: Callable[[str, bool], str]
+    text: Callable[[str, bool, bool], str]
 
     @property
     def step(self) -> int:

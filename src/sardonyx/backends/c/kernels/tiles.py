@@ -39,7 +39,7 @@ def planes_of(variant: str) -> int:
 def bfloat16_parts(variant: str) -> Parts:
     """As many planes as the variant has."""
 
-    def text(name: str, asks: bool) -> str:
+    def text(name: str, asks: bool, _: bool) -> str:
         products = tile_products(f"{name}_four", variant, asks=asks)
         parts = split_function(name, planes_of(variant)), tile_heights(name), products
         return "\n".join((*parts, _around(name, planes_of(variant), asks)))
