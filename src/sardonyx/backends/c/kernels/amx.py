@@ -49,6 +49,7 @@ _HELD = 3 << 17  # bytes of A in a block: what else a second-level cache has roo
 _STRIPS = 32  # in a block of rows, at most
 _GROUP = 2  # panels that are multiplied by one strip after the other, where A was split beforehand
 _PIECE = 8  # rows of a strip that are split at a time, beforehand
+_TOGETHER = 4  # rows that are split side by side
 _TASK = 1 << 20  # multiplications worth a task of their own
 _WIDTH = 1536  # columns × products of a task: less would split A more often than it is multiplied
 
@@ -225,7 +226,7 @@ static void {name}_split_all(void *arg, int64_t begin, int64_t end) {{
     }}
 }}
 """
-    scaled = f"sx_pieces({spec.k}, {parts.depth}), scales + r, " if parts.scaled else ""
+    scaled = f"sx_pieces({spec.k}, {parts.depth}), scales, " if parts.scaled else ""
     return f"""\
 /* Rows r0 to r1 of a strip, so many steps from step s0 on; their scales are known after step 0. */
 static void {name}_split(
@@ -236,9 +237,12 @@ static void {name}_split(
     const int64_t m = strip * shortest + sx_least(strip, taller), taken = shortest + (strip < taller);
     const int64_t filled = taken < 2 ? 2 : taken;
     (void)n, (void)scales;
-    for (int64_t r = r0; r < sx_least(r1, filled); r++) {{
-        const struct {name}_row row = {name}_row(job, b, m + sx_least(r, taken - 1));
-        {name}_split_row(job, &row, s0, count, {scaled}to, r);
+    for (int64_t r = r0; r < sx_least(r1, filled); r += {_TOGETHER}) {{
+        struct {name}_row rows[{_TOGETHER}];
+        const int64_t together = sx_least({_TOGETHER}, sx_least(r1, filled) - r);
+        for (int64_t i = 0; i < together; i++)
+            rows[i] = {name}_row(job, b, m + sx_least(r + i, taken - 1));
+        {name}_split_rows(job, rows, together, s0, count, {scaled}to, r);
     }}
 }}
 {all_of_them if beforehand else ""}"""

@@ -129,8 +129,7 @@ static inline void {name}_gather(const struct {name}_row *row, float *values) {{
     for (int64_t tap = 0; tap < {inner // run}; tap++, values += {run}) {{
 {line}\
         if (inside && first >= 0 && first + {run} <= width)
-            for (int64_t i = 0; i < {run}; i++)
-                values[i] = from[i];
+            __builtin_memcpy(values, from, {run} * sizeof *from);
         else
             for (int64_t i = 0; i < {run}; i++)
                 values[i] = inside && (uint64_t)(first + i) < (uint64_t)width ? from[i] : 0.0f;

@@ -169,14 +169,14 @@ def _rows(name: str, gathers: bool) -> str:
     apart = ", ".join(str(16 * lane + 4 * i + d) for lane in range(4) for d in range(4) for i in range(4))  # fmt: skip
     low, high, evens, odds = lanes(0, 4, 1, 5), lanes(2, 6, 3, 7), lanes(0, 1, 4, 5), lanes(2, 3, 6, 7)  # fmt: skip
     gather = f"""\
-        for (int64_t s = 0; s < count; s++)
-            from[s] = {name}_step(row, s, values[s]);
+            for (int64_t s = 0; s < count; s++)
+                from[i][s] = {name}_step(rows + i, s, values[i][s]);
 """
     if gathers:
         gather = f"""\
-        {name}_gather(row, values[0]);
-        for (int64_t s = 0; s < count; s++)
-            from[s] = values[s];
+            {name}_gather(rows + i, values[i][0]);
+            for (int64_t s = 0; s < count; s++)
+                from[i][s] = values[i][s];
 """
     return f"""\
 /* The largest of 64 numbers times their factors, or of others; ∞ is larger than all, and NaN than ∞. */
@@ -216,32 +216,45 @@ static inline void {name}_digits(const float *from, const float *factors, float 
     into[{3 * ROWS}] = __builtin_shufflevector(high0, high1, {odds});
 }}
 
-/* `count` of a row's `steps` steps, from step s0 on, as row r of a strip; step 0 finds the scale. */
-static void {name}_split_row(
-    const struct {name}_job *job, const struct {name}_row *row, int64_t s0, int64_t count, int64_t steps, float *scale, uint16_t *to, int64_t r) {{
+/* What numbers are multiplied by, so that digits are left; 0 where there are none. */
+static inline float {name}_much(float scale) {{
+    return scale > 0.0f ? {name}_value((278u << 23) - {name}_bits(scale)) : 0.0f;
+}}
+
+/* `count` of the rows' `steps` steps, from step s0 on, as the rows of a strip from r on; step 0 finds their scales. */
+static void {name}_split_rows(
+    const struct {name}_job *job, const struct {name}_row *rows, int64_t together, int64_t s0, int64_t count, int64_t steps, float *scales, uint16_t *to, int64_t r) {{
     const float *factors = (const float *)job->b;
-    {name}_ints *into = ({name}_ints *)to + r, most = {{0}};
+    {name}_ints *into = ({name}_ints *)to + r;
     if (steps <= {_STEPS}) {{
-        float values[{_STEPS}][{_DEPTH}];
-        const float *from[{_STEPS}];
+        float values[4][{_STEPS}][{_DEPTH}];
+        const float *from[4][{_STEPS}];
+        for (int64_t i = 0; i < together; i++) {{
 {gather}\
-        for (int64_t s = 0; s < count; s++)
-            most = {name}_most(from[s], factors + s * {_DEPTH}, most);
-        *scale = {name}_scale(most);
-        const float much = *scale > 0.0f ? 0x1p24f / *scale : 0.0f;
-        for (int64_t s = 0; s < count; s++)
-            {name}_digits(from[s], factors + s * {_DEPTH}, much, into + s * {DIGITS * ROWS});
+        }}
+        for (int64_t i = 0; i < together; i++) {{
+            {name}_ints most = {{0}};
+            for (int64_t s = 0; s < count; s++)
+                most = {name}_most(from[i][s], factors + s * {_DEPTH}, most);
+            scales[r + i] = {name}_scale(most);
+        }}
+        for (int64_t i = 0; i < together; i++)
+            for (int64_t s = 0; s < count; s++)
+                {name}_digits(from[i][s], factors + s * {_DEPTH}, {name}_much(scales[r + i]), into + s * {DIGITS * ROWS} + i);
         return;
     }}
-    float values[{_DEPTH}];
-    if (s0 == 0) {{
-        for (int64_t s = 0; s < steps; s++)
-            most = {name}_most({name}_step(row, s, values), factors + s * {_DEPTH}, most);
-        *scale = {name}_scale(most);
+    for (int64_t i = 0; i < together; i++) {{
+        float values[{_DEPTH}];
+        if (s0 == 0) {{
+            {name}_ints most = {{0}};
+            for (int64_t s = 0; s < steps; s++)
+                most = {name}_most({name}_step(rows + i, s, values), factors + s * {_DEPTH}, most);
+            scales[r + i] = {name}_scale(most);
+        }}
+        for (int64_t s = 0; s < count; s++)
+            {name}_digits(
+                {name}_step(rows + i, s0 + s, values), factors + (s0 + s) * {_DEPTH}, {name}_much(scales[r + i]), into + s * {DIGITS * ROWS} + i);
     }}
-    const float much = *scale > 0.0f ? 0x1p24f / *scale : 0.0f;
-    for (int64_t s = 0; s < count; s++)
-        {name}_digits({name}_step(row, s0 + s, values), factors + (s0 + s) * {_DEPTH}, much, into + s * {DIGITS * ROWS});
 }}
 """
 

@@ -62,14 +62,15 @@ def _around(name: str, planes: int, asks: bool) -> str:
     parts = " + (".join(part) + ")" * (planes - 1)  # the small ones first: b0 + b1 may be too large
     ahead, passed = ", const uint16_t *ahead, int64_t lines", ", ahead, lines"
     return f"""\
-/* So many steps of a row, from step s0 on, as row r of a strip. */
-static inline void {name}_split_row(
-    const struct {name}_job *job, const struct {name}_row *row, int64_t s0, int64_t count, uint16_t *to, int64_t r) {{
+/* So many steps of some rows, from step s0 on, as the rows of a strip from r on. */
+static inline void {name}_split_rows(
+    const struct {name}_job *job, const struct {name}_row *rows, int64_t together, int64_t s0, int64_t count, uint16_t *to, int64_t r) {{
     (void)job;
-    for (int64_t s = 0; s < count; s++) {{
-        float values[{DEPTH}];
-        {name}_parts({name}_step(row, s0 + s, values), to + s * {planes * PLANE} + r * {DEPTH}, {PLANE});
-    }}
+    for (int64_t i = 0; i < together; i++)
+        for (int64_t s = 0; s < count; s++) {{
+            float values[{DEPTH}];
+            {name}_parts({name}_step(rows + i, s0 + s, values), to + s * {planes * PLANE} + (r + i) * {DEPTH}, {PLANE});
+        }}
 }}
 
 /* 32 columns of a strip of so many rows. */
