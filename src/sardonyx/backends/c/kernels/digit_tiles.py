@@ -196,10 +196,13 @@ static inline float {name}_scale({name}_ints most) {{
     return largest == 0 ? 0.0f : {name}_value((uint32_t)((exponent < 29 ? 29 : exponent) - 5) << 23);
 }}
 
-/* The digits of 64 numbers times their factors, 2^24 of their scale's each; of none where that is 0. */
+/* The digits of 64 numbers times their factors. What is only 0, or not finite, has any, so that its sums are not lost before they are scaled. */
 static inline void {name}_digits(const float *from, const float *factors, float much, {name}_ints *into) {{
-    {name}_ints quads[4] = {{{{0}}}};
-    if (much > 0.0f)
+    {name}_ints quads[4];
+    if (much == 0.0f)
+        for (int32_t j = 0; j < 4; j++)
+            quads[j] = ({name}_ints){{0}} + 0x20202020;
+    else
         for (int32_t j = 0; j < 4; j++) {{
             const {name}_lanes number = {name}_load(from + j * 16) * {name}_load(factors + j * 16) * much;
             const {name}_ints whole = __builtin_convertvector(number, {name}_ints);
@@ -326,19 +329,20 @@ static __attribute__((noinline)) void {name}_tiles(
 def _settle(name: str) -> str:
     """The end of a sum: its scale, and whether it is to be trusted."""
     return f"""\
-/* The sums of a row in one panel, scaled; those that are lost become NaN. Whether all are finite. */
+/* The sums of a row in one panel, scaled; those that are lost become NaN. Whether all are finite: 0 times anything else is NaN. */
 static inline int32_t {name}_settle(float *sums, float scale, const uint16_t *panel) {{
-    const float *scales = (const float *)panel, *least = scales + {_COLUMNS}, some = scale == 0.0f ? 0.0f : 1.0f;
-    {name}_ints wild = {{0}};
+    const float *scales = (const float *)panel, *least = scales + {_COLUMNS};
+    {name}_lanes wild = {{0}};
     for (int32_t j = 0; j < {_COLUMNS}; j += 16) {{
         const {name}_lanes sum = {name}_load(sums + j);
         const {name}_lanes size = ({name}_lanes)(({name}_ints)sum & 0x7fffffff);
-        const {name}_ints lost = size < {name}_load(least + j) * some;
-        const {name}_ints scaled = ({name}_ints)(sum * {name}_load(scales + j) * scale) | (lost & 0x7fc00000);
-        wild |= (scaled & 0x7f800000) == 0x7f800000;
-        *({name}_ints *)(sums + j) = scaled;
+        const {name}_ints lost = size < {name}_load(least + j);
+        const {name}_lanes scaled = sum * {name}_load(scales + j) * scale + 0.0f; /* no zero has a sign */
+        const {name}_lanes settled = ({name}_lanes)(({name}_ints)scaled | (lost & 0x7fc00000));
+        wild += settled * 0.0f;
+        *({name}_lanes *)(sums + j) = settled;
     }}
-    return !__builtin_reduce_or(wild);
+    return !__builtin_reduce_or(wild != wild);
 }}
 
 /* The products of a step with a column, added up in float64. */

@@ -113,6 +113,7 @@ def test_zeros_are_zeros(kernel: Kernel) -> None:
     c = product(kernel, a, b)
     assert not c[3].any()
     assert not c[:, 5].any()
+    assert not np.signbit(c[[3]]).any()
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
