@@ -249,6 +249,19 @@ static void {name}_split(
 
 
 def _again(name: str, spec: Split, parts: Parts) -> str:
+    step = f"""\
+            float values[{parts.depth}];
+            const float *a = {name}_step(&row, s, values);
+"""
+    gathered = ""
+    if spec.gathered:
+        step = """\
+            const float *a = values[s];
+"""
+        gathered = f"""\
+    float values[{parts.steps}][{parts.depth}];
+    {name}_gather(&row, values[0]);
+"""
     return f"""\
 static inline const uint16_t *{name}_panel(const struct {name}_job *job, int64_t panel, int64_t steps) {{
     return job->b + {parts.factors("steps")} + panel * ({parts.panel_head} + steps * {parts.step});
@@ -260,18 +273,23 @@ static __attribute__((noinline)) void {name}_again(
     const int64_t *n = job->n;
     const int64_t depth = {spec.k}, width = {spec.n}, steps = sx_pieces(depth, {parts.depth});
     const struct {name}_row row = {name}_row(job, b, m);
+    const uint16_t *panels = {name}_panel(job, 0, steps);
     (void)n;
-    for (int64_t j = 0; j < count; j++) {{
-        if (({name}_bits(sums[j]) & 0x7f800000u) != 0x7f800000u)
-            continue;
-        double sum = 0;
-        for (int64_t s = 0; s < steps; s++) {{
-            float values[{parts.depth}];
-            const float *a = {name}_step(&row, s, values);
-            const int64_t count = sx_least({parts.depth}, depth - s * {parts.depth});
-            sum += {name}_dot(a, {name}_panel(job, 0, steps), count, width, column + j, steps, s);
+{gathered}\
+    for (int64_t j = 0; j < count;) {{
+        int64_t wild[16], some = 0;
+        double totals[16] = {{0}};
+        for (; j < count && some < 16; j++)
+            if (({name}_bits(sums[j]) & 0x7f800000u) == 0x7f800000u)
+                wild[some++] = j;
+        for (int64_t s = 0; s < steps && some > 0; s++) {{
+{step}\
+            const int64_t taken = sx_least({parts.depth}, depth - s * {parts.depth});
+            for (int64_t i = 0; i < some; i++)
+                totals[i] += {name}_dot(a, panels, taken, width, column + wild[i], steps, s);
         }}
-        sums[j] = (float)sum;
+        for (int64_t i = 0; i < some; i++)
+            sums[wild[i]] = (float)totals[i];
     }}
 }}
 """

@@ -53,6 +53,7 @@ def amx_conv(
     depth = runs * -(-values // step) * step
     lines, gathered = prod(spec.window.kernel[:-1]), ""
     if runs < lines:
+        assert depth <= parts_of(variant).steps * step
         rows, gathered = _gathered(name, spec, values, depth, step)
     else:
         rows = _rows(name, spec, values, step, in_lines=runs < prod(spec.window.kernel))

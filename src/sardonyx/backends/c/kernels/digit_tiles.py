@@ -47,7 +47,9 @@ _HEAD = 2 * _COLUMNS * 2  # elements in front of a panel: scales, and what sums 
 _WHOLE = 30  # bits of a number
 _OFFSET = 0x00808080  # makes digits with a sign of bytes without one
 _LEAST, _MOST = -90, 100  # exponents of scales and factors
-_LOST = 2.0**-4  # for every root of K, in units of the first products: errors are 2^-19 of that
+# Sums that may be lost, in units of the first products: errors are 2^-15 of these. They grow with the root of K or, where all digits
+# that are left out have one sign, with K.
+_LOST_OF_ROOT, _LOST_OF_ALL = 2.0**-4, 2.0**-8
 
 # Products, as the tile of sums, the digits of A and of B, and the tile that has the latter: nine loads, and three or more from one product to
 # the next on the same sums.
@@ -130,10 +132,10 @@ def _panel(some: Array, factors: Array, inner: int) -> tuple[Array, NDArray[np.u
     whole = np.rint(np.ldexp(sizes, _WHOLE - exponents[:, None])).astype(np.int32)
     whole[: len(some)][np.signbit(some)] *= -1
     digits = (whole + np.int32(_OFFSET)) ^ np.int32(_OFFSET)
-    usual = (largest > 0) & (np.frexp(largest)[1] >= _LEAST)
+    least = max(_LOST_OF_ROOT * np.sqrt(inner), _LOST_OF_ALL * inner)
     head = np.empty((2, _COLUMNS), np.float32)
     head[0] = np.where(wild, np.nan, np.ldexp(1.0, exponents - 6))
-    head[1] = np.where(usual, _LOST * np.sqrt(inner), 0)
+    head[1] = np.where(largest > 0, least, 0)
     # k = 16 j + 4 l + i of a step lies at 16 l + 4 j + i
     split = digits.view(np.uint8).reshape(2, _SIDE, -1, 4, 4, 4, DIGITS)
     return head, np.ascontiguousarray(split.transpose(2, 6, 0, 4, 3, 1, 5))
@@ -205,7 +207,7 @@ static inline void {name}_digits(const float *from, const float *factors, float 
     else
         for (int32_t j = 0; j < 4; j++) {{
             const {name}_lanes number = {name}_load(from + j * 16) * {name}_load(factors + j * 16) * much;
-            const {name}_ints whole = __builtin_convertvector(number, {name}_ints);
+            const {name}_ints whole = __builtin_convertvector(__builtin_elementwise_rint(number), {name}_ints);
             const {name}_bytes digits = ({name}_bytes)((whole + {_OFFSET:#x}) ^ {_OFFSET:#x});
             quads[j] = ({name}_ints)__builtin_shufflevector(digits, digits, {apart});
         }}

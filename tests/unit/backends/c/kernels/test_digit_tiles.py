@@ -132,6 +132,29 @@ def test_a_sum_is_not_lost_beside_a_product_that_it_has_no_part_in(
     assert np.all(np.abs(c - exact) <= 2e-4 * np.abs(exact) + 2.0**-22 * sizes)
 
 
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("inner", "large"), [(8, 2.0**15), (64, 2.0**16), (1024, 2.0**18), (4096, 2.0**20), (4096, 2.0**12)])  # fmt: skip
+def test_errors_of_one_sign_do_not_add_up_to_much(
+    inner: int, large: float, constant: bool, kernel: Kernel
+) -> None:
+    """Sums of positive products that are just not lost beside another; at worst all digits that are left out have one sign."""
+    random = np.random.default_rng(inner)
+    a, b = (random.uniform(0.5, 1, shape).astype(np.float32) for shape in ((16, inner), (inner, 40)))  # fmt: skip
+    if constant:
+        a[:], b[:] = a[:, :1], b[:1]
+    a[:, 0] = large
+    b[0, 1:] = 0
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.all(np.abs(product(kernel, a, b) / exact - 1) <= (4e-3 if constant else 3e-4))
+
+
+def test_small_weights_that_meet_large_numbers_are_not_lost(kernel: Kernel) -> None:
+    for size in (1e-33, 1e-36):
+        a, b = np.array([[1.2345 / size]]), np.array([[1, 1.2345 * size]])
+        found = product(kernel, a.astype(np.float32), b.astype(np.float32))
+        np.testing.assert_allclose(found, a @ b, rtol=1e-6)
+
+
 @pytest.mark.parametrize("size", [1e-45, 1e-38, 1e-30, 1e-20, 1e20, 1e30])
 def test_rows_and_columns_of_any_size(size: float, kernel: Kernel) -> None:
     a, b = drawn(6, 20, 100), drawn(7, 100, 40)
