@@ -36,17 +36,21 @@ from sardonyx.backends.c.kernels.tile import TileFamily
 from sardonyx.backends.c.kernels.windows import (
     NARROW,
     ConvSpec,
+    apart_text,
     corner,
     in_line,
     inside,
+    line_text,
     offset,
     pixels,
     position,
     sizes_text,
     steps_text,
+    within,
 )
 
 PIECE = 128  # products summed in one go where a sum is longer than a matrix product's piece: so do the peers
+_SHORT_TAP = 32  # values, whose tiles get functions of their own where they lie in lines
 _SHORTEST = 6  # values of a row of the window that is read in place
 
 
@@ -147,6 +151,12 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     axes = list(range(len(window.kernel)))
     fill = f"""\
 {corner(spec, value)}
+    if ({within(window, axes)}) {{
+        const {value} *from = image + {offset(axes, "p")} * {spec.channels} + k0;
+        for (int64_t s = 0; s < segments; s++)
+            rows[s][r] = from + apart[s0 + s];
+        continue;
+    }}
     for (int64_t s = 0; s < segments; s++) {{
         {position(family.name, axes)}
         const int32_t inside = {inside(axes)};
@@ -158,7 +168,17 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
         fill = pixels(spec, value)
     else:
         fill = in_line(spec, family.name, value, zeros, fill)
-    return replace(nest, fill=fill, locals=sizes_text(window))
+    if _lies_in_lines(spec, family):
+        pitch = spec.channels * window.strides[-1]
+        nest = replace(nest, line=line_text(spec, value), pitch=pitch)
+    apart = "" if spec.pointwise else apart_text(family.name, spec, nest.segments)
+    return replace(nest, fill=fill, locals=sizes_text(window) + apart)
+
+
+def _lies_in_lines(spec: ConvSpec, family: TileFamily) -> bool:
+    """Whether taps are so short that a pointer for every row of a tile and tap takes long: it is written and read again."""
+    floats = spec.a == family.dtype == "f32" and not family.isa.by_lane and not family.run
+    return floats and not spec.pointwise and spec.channels // spec.groups <= _SHORT_TAP
 
 
 def _in_pieces(spec: ConvSpec, nest: Nest) -> TileFamily:

@@ -37,6 +37,9 @@ DEPTH = (
 )
 _BLOCK = 65536  # elements of B in a block: a quarter of a second-level cache of 1 MB
 _COLUMNS = (64, 256)  # of a block, at least and at most
+_NEAR = (
+    4096  # elements of a panel that stays in a first-level cache beside rows of A: half of 32 KB
+)
 _TILES = 32  # of rows in a block
 _SUMS = 16384  # elements of C that wait on the stack for the next block of K: with fewer rows, all of B is read more often
 WHOLE = 16  # columns that an epilogue of bytes takes at a time
@@ -90,6 +93,9 @@ class Nest:
         in_tiles: bytes are multiplied by `byte_tiles`.
         in_registers: the epilogue is short and inlined, so that it may take sums out of registers.
         asks: the function that asks for the memory that a row goes to, if there is one.
+        line: C text that sets `lies` where the tile's rows lie behind each other, and then line[s], where the first one does; `fill` is for other
+            tiles then.
+        pitch: elements from one of these rows to the next.
     """
 
     family: TileFamily
@@ -110,6 +116,8 @@ class Nest:
     in_tiles: bool = False
     in_registers: bool = False
     asks: str = ""
+    line: str = ""
+    pitch: int = 0
 
 
 def choose_blocks(nest: Nest) -> Blocks:
@@ -162,6 +170,15 @@ def _asks_ahead(nest: Nest) -> bool:
     return nest.segments * prod(size for size in sizes if isinstance(size, int)) > _BLOCK
 
 
+def _is_near(nest: Nest) -> bool:
+    """Whether B is a single small panel, which every tile reads again."""
+    family, sizes = nest.family, (nest.depth, nest.width)
+    if family.integer or not all(isinstance(size, int) for size in sizes):
+        return False
+    columns = family.tile.columns
+    return int(nest.width) <= columns and nest.segments * int(nest.depth) * columns <= _NEAR
+
+
 def _steps(nest: Nest, blocks: Blocks) -> int:
     """Steps of a block in tiles of bytes, where they are multiplied so."""
     return blocks.segments * -(-blocks.depth // QUADS) if nest.in_tiles else 0
@@ -199,7 +216,7 @@ def nest_functions(nest: Nest) -> str:
     lines, turns = lines_soon(nest.family, tiles) if _asks_ahead(nest) else (0, 1)
     fused = fuses(nest)
     full = isinstance(nest.width, int) and nest.width % nest.family.tile.columns == 0
-    family = replace(nest.family, soon=lines)
+    family = replace(nest.family, soon=lines, near=_is_near(nest))
     if fused:
         groups = _groups(nest)
         asks = nest.asks if groups else ""
@@ -224,6 +241,17 @@ def nest_functions(nest: Nest) -> str:
     arguments = f"rows, {run}, panel + (s0 * depth + k0) * {tile.columns}, stride, last_panel - first_panel, {into}{start}{soon}{split}"
     filled = nest.fill + tile_call(family, counts, "taken", arguments) + "\n"
     functions, kept = tile_functions(family, counts), ""
+    if nest.line:
+        lying = replace(family, name=f"{family.name}_line", pitch=nest.pitch)
+        functions += tile_functions(lying, counts)
+        kept = f"const {value} *line[{blocks.segments}];\n"
+        filled = f"""\
+int32_t lies;
+{nest.line}if (lies) {{
+    {tile_call(lying, counts, "taken", arguments.replace("rows", "line", 1))}
+}} else {{
+{indented(filled, 4)}}}
+"""
     if family.split:
         pairs = widened_family(family)
         functions += tile_functions(pairs, counts)

@@ -71,6 +71,8 @@ class TileFamily:
             are told how far off it is, in elements.
         asks: with `finish`, the function that asks for the memory that a part of a row goes to.
         groups: of `STEPS` steps, in a panel of a kernel that asks.
+        pitch: elements from one row of A to the next, where all of a tile's are so: a segment has one pointer then.
+        near: the whole of B stays in the first-level cache, so that none of it is asked for.
     """
 
     name: str
@@ -89,6 +91,8 @@ class TileFamily:
     soon: int = 0
     asks: str = ""
     groups: int = 0
+    pitch: int = 0
+    near: bool = False
 
     @property
     def integer(self) -> bool:
@@ -233,10 +237,13 @@ def _rows_function(family: TileFamily, rows: int) -> str:
     loops = [_panels(family, rows, several)] if several > 1 else []
     loops.append(_panels(family, rows, 1))
     body = "\n".join(loops)
+    pointers, said = f"*(*rows)[{family.tile.rows}]", "rows[s][r] points"
+    if family.pitch:
+        pointers, said = "*const *rows", f"rows[s] + r * {family.pitch} points"
     return f"""\
-/* {rows} rows: rows[s][r] points at the first of `depth` values; panels are `stride` values apart. */
+/* {rows} rows: {said} at the first of `depth` values; panels are `stride` values apart. */
 static __attribute__((noinline)) void {name}_rows_{rows}(
-    const {value} *(*rows)[{family.tile.rows}], int64_t segments, int64_t depth,
+    const {value} {pointers}, int64_t segments, int64_t depth,
     const {C_TYPE[family.b]} *b, int64_t stride, int64_t panels, {into}{started}) {{
     int64_t panel = 0;
 {own}{body}}}
@@ -262,6 +269,8 @@ def _panels(family: TileFamily, rows: int, panels: int) -> str:
     if family.asks:
         streams.append("uint32_t asked = 0;")  # without a sign, halves are shifts
     pointers = [f"const {value} *a{r} = rows[s][{r}];" for r in range(rows)]
+    if family.pitch:
+        pointers = [f"const {value} *a = rows[s];"]
     extras = _extras(family, rows, panels) if family.split and not family.widened else []
     if family.finish:
         every = "for (int64_t s = 0; s < segments; s++) {"
@@ -394,7 +403,8 @@ def _pieces(
 def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     """The loop over k: by vectors of A and their lanes, or by broadcast values of A."""
     name, tile, lanes = family.name, family.tile, family.lanes
-    ahead = _AHEAD.get(family.isa.name, 0) if tile.columns * BYTES[family.b] >= LINE else 0
+    asks = tile.columns * BYTES[family.b] >= LINE and not family.near
+    ahead = _AHEAD.get(family.isa.name, 0) if asks else 0
     sign = "unsigned_" if family.split else ""
 
     def multiply(k: int, operands: list[tuple[str, int | None]], part: str = "") -> list[str]:
@@ -426,8 +436,7 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
             step, offset = ("2 * k", 2 * k + odd) if family.pairs else ("k", k)
             place = f"{step} + {offset}" if offset else step
             found += [f"    {IN_MEMORY}"] if part else []
-            operands: list[tuple[str, int | None]] = [(f"a{r}[{place}]", None) for r in range(rows)]
-            found += [f"    {line}" for line in multiply(k, operands, part)]
+            found += [f"    {line}" for line in multiply(k, _values(family, rows, place), part)]
         return found
 
     lines: list[str] = []
@@ -458,6 +467,13 @@ def _inner(family: TileFamily, rows: int, panels: int) -> list[str]:
     lines += step(0)
     lines += [f"    {line}" for line in advance(1)]
     return [*lines, "}"]
+
+
+def _values(family: TileFamily, rows: int, place: str) -> list[tuple[str, int | None]]:
+    """The rows' values at a place, for all lanes."""
+    if family.pitch:
+        return [(f"a[{place} + {r * family.pitch}]", None) for r in range(rows)]
+    return [(f"a{r}[{place}]", None) for r in range(rows)]
 
 
 def _ask(family: TileFamily, rows: int, columns: int) -> list[str]:

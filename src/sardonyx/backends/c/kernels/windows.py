@@ -167,6 +167,46 @@ def in_line(
 """
 
 
+def within(window: Window, axes: list[int], more: str = "0") -> str:
+    """C text: whether all of the window at p0 … is inside of the image, and so many pixels more to its right."""
+    found = []
+    for axis in axes:
+        end = str((window.kernel[axis] - 1) * window.dilations[axis])
+        end = f"{end} + {more}" if axis == len(window.kernel) - 1 and more != "0" else end
+        found.append(f"(p{axis} >= 0) & (p{axis} + {end} < size{axis})")
+    return " & ".join(found)
+
+
+def apart_text(name: str, spec: ConvSpec, segments: int) -> str:
+    """C text: `apart`, how many values each tap is from the first one."""
+    axes = list(range(len(spec.window.kernel)))
+    steps = "0"
+    for axis in axes:
+        steps = f"({steps} * size{axis} + {name}_steps{axis}[s])" if axis else f"{name}_steps0[s]"
+    return f"""\
+int64_t apart[{segments}];
+for (int64_t s = 0; s < {segments}; s++)
+    apart[s] = {steps} * {spec.channels};
+"""
+
+
+def line_text(spec: ConvSpec, element: str) -> str:
+    """C text that sets `lies` where the tile's pixels are in line and no window reaches over the image, and then line[s]."""
+    window, axes = spec.window, list(range(len(spec.window.kernel)))
+    together = f" & (m % out{axes[-1]} + taken <= out{axes[-1]})" if len(axes) > 1 else ""
+    return f"""\
+{{
+{indented(_corner_of(window, "m"), 0)}\
+    lies = {within(window, axes, f"(taken - 1) * {window.strides[-1]}")}{together};
+    if (lies) {{
+        {image_text(spec, element)}
+        for (int64_t s = 0; s < segments; s++)
+            line[s] = image + {offset(axes, "p")} * {spec.channels} + k0 + apart[s0 + s];
+    }}
+}}
+"""
+
+
 def pixels(spec: ConvSpec, element: str) -> str:
     """As `corner` with all that is in its loop, where the window is a single pixel: they lie side by side."""
     axes = " * ".join(f"size{axis}" for axis in range(len(spec.window.kernel)))
@@ -184,9 +224,9 @@ def inside(axes: list[int]) -> str:
     return " & ".join(f"((uint64_t)i{d} < (uint64_t)size{d})" for d in axes) or "1"
 
 
-def offset(axes: list[int]) -> str:
+def offset(axes: list[int], place: str = "i") -> str:
     """The pixel (i0, i1, …) as an offset in pixels."""
-    text = f"i{axes[0]}"
+    text = f"{place}{axes[0]}"
     for axis in axes[1:]:
-        text = f"({text} * size{axis} + i{axis})"
+        text = f"({text} * size{axis} + {place}{axis})"
     return text

@@ -47,6 +47,8 @@ WINDOWS = {
     "volume": ((3, 2, 3), (1, 2, 1), (1, 1, 2), (1, 0, 2), (1, 1, 2), (4, 5, 6)),
     "stem": ((7, 7), (2, 2), (1, 1), (3, 3), (3, 3), (23, 26)),
     "patches": ((4, 4), (4, 4), (1, 1), (0, 0), (0, 0), (16, 12)),
+    "long lines": ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), (5, 45)),
+    "long lines strided": ((3, 2), (2, 2), (1, 3), (1, 2), (1, 2), (7, 60)),
 }  # fmt: skip
 
 
@@ -116,6 +118,20 @@ def test_windows(
     x, w = numbers(2, *size, channels), numbers(filters, channels // groups, *window.kernel)
     text = conv("window", ConvSpec(2, channels, filters, window, groups), "store_row", isa)
     check(text, x, w, pack_conv(w, groups, tile_of(isa)), window, end, groups, tmp_path)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(("tile", "groups"), [(Tile(12, 16), 2), (Tile(8, 48), 1)], ids=str)
+def test_short_taps_of_tiles_that_lie_in_lines(
+    name: str, tile: Tile, groups: int, tmp_path: Path
+) -> None:
+    window, size, end = window_of(name)
+    channels, filters = 17 * groups, 16 * groups
+    x, w = numbers(2, *size, channels), numbers(filters, 17, *window.kernel)
+    spec = ConvSpec(2, channels, filters, window, groups)
+    text = conv("window", spec, "store_row", AVX512, tile, in_registers=True, asks="store_row_soon")
+    assert ("window_line_rows" in text) == (not spec.pointwise)
+    check(text, x, w, pack_conv(w, groups, tile), window, end, groups, tmp_path)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
