@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
@@ -86,6 +86,7 @@ def test_as_constants(
     np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=rough, atol=rough)
 
 
+@settings(max_examples=40)
 @given(
     channels=st.integers(1, 40),
     filters=st.integers(1, 70),

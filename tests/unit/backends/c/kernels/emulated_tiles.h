@@ -17,12 +17,12 @@ static _Thread_local struct {
 /* Read by tests: what went wrong. A real CPU would end the process. */
 __attribute__((weak, visibility("default"))) int32_t tile_faults, tiles_left_configured;
 
-static void tile_check(int tile) {
+__attribute__((unused, noinline)) static void tile_check(int tile) {
     if (!tiles.configured || tiles.rows[tile] == 0 || tiles.rows[tile] > 16 || tiles.bytes[tile] == 0 || tiles.bytes[tile] > 64)
         __atomic_fetch_add(&tile_faults, 1, __ATOMIC_RELAXED);
 }
 
-static void sx_tiles_configure(const void *config) {
+__attribute__((unused, noinline)) static void sx_tiles_configure(const void *config) {
     const uint8_t *bytes = config;
     for (int32_t i = 1; i < 64; i++)
         if ((i < 16 || (i >= 32 && i < 48) || i >= 56) && bytes[i] != 0)
@@ -37,24 +37,24 @@ static void sx_tiles_configure(const void *config) {
     memset(tiles.data, 0, sizeof tiles.data);
 }
 
-static void sx_tiles_release(void) {
+__attribute__((unused, noinline)) static void sx_tiles_release(void) {
     if (tiles.configured)
         __atomic_fetch_sub(&tiles_left_configured, 1, __ATOMIC_RELAXED);
     memset(&tiles, 0, sizeof tiles);
 }
 
-static void sx_tile_zero(int tile) {
+__attribute__((unused, noinline)) static void sx_tile_zero(int tile) {
     tile_check(tile);
     memset(tiles.data[tile], 0, sizeof tiles.data[tile]);
 }
 
-static void sx_tile_load(int tile, const void *from, int64_t stride) {
+__attribute__((unused, noinline)) static void sx_tile_load(int tile, const void *from, int64_t stride) {
     sx_tile_zero(tile);
     for (int32_t r = 0; r < tiles.rows[tile]; r++)
         memcpy(tiles.data[tile][r], (const uint8_t *)from + r * stride, tiles.bytes[tile]);
 }
 
-static void sx_tile_store(int tile, void *to, int64_t stride) {
+__attribute__((unused, noinline)) static void sx_tile_store(int tile, void *to, int64_t stride) {
     tile_check(tile);
     for (int32_t r = 0; r < tiles.rows[tile]; r++)
         memcpy((uint8_t *)to + r * stride, tiles.data[tile][r], tiles.bytes[tile]);
@@ -73,47 +73,66 @@ static float tile_value(const uint8_t *from) {
     return tile_flushed(value);
 }
 
-__attribute__((unused)) static void sx_tile_dot(int sums, int a, int b) {
+__attribute__((unused, noinline)) static void tile_check_product(int sums, int a, int b) {
     tile_check(sums), tile_check(a), tile_check(b);
     if (tiles.rows[sums] != tiles.rows[a] || tiles.rows[b] * 4 != tiles.bytes[a] || tiles.bytes[b] != tiles.bytes[sums])
         __atomic_fetch_add(&tile_faults, 1, __ATOMIC_RELAXED);
-    for (int32_t m = 0; m < tiles.rows[sums]; m++)
-        for (int32_t n = 0; n < tiles.bytes[sums] / 4; n++) {
-            float even = 0, odd = 0, sum;
-            for (int32_t k = 0; k < tiles.bytes[a] / 4; k++) {
-                const uint8_t *x = &tiles.data[a][m][4 * k], *y = &tiles.data[b][k][4 * n];
-                even = tile_flushed(__builtin_fmaf(tile_value(x), tile_value(y), even));
-                odd = tile_flushed(__builtin_fmaf(tile_value(x + 2), tile_value(y + 2), odd));
+}
+
+__attribute__((unused, noinline)) static void sx_tile_dot(int sums, int a, int b) {
+    const int32_t depth = tiles.bytes[a] / 4, width = tiles.bytes[sums] / 4;
+    float y[2][16][16] = {0};
+    tile_check_product(sums, a, b);
+    for (int32_t k = 0; k < depth; k++)
+        for (int32_t n = 0; n < width; n++)
+            for (int32_t i = 0; i < 2; i++)
+                y[i][k][n] = tile_value(&tiles.data[b][k][4 * n + 2 * i]);
+    for (int32_t m = 0; m < tiles.rows[sums]; m++) {
+        float evens[16] = {0}, odds[16] = {0};
+        for (int32_t k = 0; k < depth; k++) {
+            const float first = tile_value(&tiles.data[a][m][4 * k]), second = tile_value(&tiles.data[a][m][4 * k + 2]);
+            for (int32_t n = 0; n < 16; n++) {
+                evens[n] = tile_flushed(__builtin_fmaf(first, y[0][k][n], evens[n]));
+                odds[n] = tile_flushed(__builtin_fmaf(second, y[1][k][n], odds[n]));
             }
+        }
+        for (int32_t n = 0; n < width; n++) {
+            const float even = evens[n], odd = odds[n];
+            float sum;
             memcpy(&sum, &tiles.data[sums][m][4 * n], 4);
             sum = tile_flushed(tile_flushed(sum) + tile_flushed(even + odd));
             memcpy(&tiles.data[sums][m][4 * n], &sum, 4);
         }
+    }
 }
 
-__attribute__((unused)) static void tile_dot_of_bytes(int sums, int a, int b, int32_t less) {
-    tile_check(sums), tile_check(a), tile_check(b);
-    if (tiles.rows[sums] != tiles.rows[a] || tiles.rows[b] * 4 != tiles.bytes[a] || tiles.bytes[b] != tiles.bytes[sums])
-        __atomic_fetch_add(&tile_faults, 1, __ATOMIC_RELAXED);
-    for (int32_t m = 0; m < tiles.rows[sums]; m++)
-        for (int32_t n = 0; n < tiles.bytes[sums] / 4; n++) {
-            uint32_t sum;
-            memcpy(&sum, &tiles.data[sums][m][4 * n], 4);
-            for (int32_t k = 0; k < tiles.bytes[a]; k++) {
-                const int32_t x = tiles.data[a][m][k];
-                sum += (uint32_t)((x < 128 ? x : x - less) * (int8_t)tiles.data[b][k / 4][4 * n + k % 4]);
-            }
-            memcpy(&tiles.data[sums][m][4 * n], &sum, 4);
+__attribute__((unused, noinline)) static void tile_dot_of_bytes(int sums, int a, int b, int32_t less) {
+    const int32_t depth = tiles.bytes[a] / 4, width = tiles.bytes[sums] / 4;
+    int32_t y[16][4][16] = {0};
+    tile_check_product(sums, a, b);
+    for (int32_t k = 0; k < depth; k++)
+        for (int32_t n = 0; n < width; n++)
+            for (int32_t i = 0; i < 4; i++)
+                y[k][i][n] = (int8_t)tiles.data[b][k][4 * n + i];
+    for (int32_t m = 0; m < tiles.rows[sums]; m++) {
+        uint32_t sum[16] = {0};
+        memcpy(sum, tiles.data[sums][m], (size_t)width * 4);
+        for (int32_t k = 0; k < 4 * depth; k++) {
+            const int32_t byte = tiles.data[a][m][k], x = byte < 128 ? byte : byte - less;
+            for (int32_t n = 0; n < 16; n++)
+                sum[n] += (uint32_t)(x * y[k / 4][k % 4][n]);
         }
+        memcpy(tiles.data[sums][m], sum, (size_t)width * 4);
+    }
 }
 
 /* As TDPBUSD: bytes of a without a sign, of b with one; sums wrap. */
-__attribute__((unused)) static void sx_tile_dot_bytes(int sums, int a, int b) {
+__attribute__((unused, noinline)) static void sx_tile_dot_bytes(int sums, int a, int b) {
     tile_dot_of_bytes(sums, a, b, 0);
 }
 
 /* As TDPBSSD: bytes with a sign. */
-__attribute__((unused)) static void sx_tile_dot_signed(int sums, int a, int b) {
+__attribute__((unused, noinline)) static void sx_tile_dot_signed(int sums, int a, int b) {
     tile_dot_of_bytes(sums, a, b, 256);
 }
 
