@@ -171,7 +171,8 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     if _lies_in_lines(spec, family):
         pitch = spec.channels * window.strides[-1]
         nest = replace(nest, line=line_text(spec, value), pitch=pitch)
-    apart = "" if spec.pointwise else apart_text(family.name, spec, nest.segments)
+    apart = apart_text(family.name, spec, nest.segments, len(axes))
+    apart = "" if spec.pointwise else apart
     return replace(nest, fill=fill, locals=sizes_text(window) + apart)
 
 
@@ -243,9 +244,11 @@ def _rows_in_place(spec: ConvSpec, nest: Nest) -> Nest:
 }}
 """
     fill = in_line(spec, name, value, f"{name}_zeros", fill, whole_rows=True)
+    nest = replace(nest, line=line_text(spec, value), pitch=spec.channels * window.strides[-1])
     blocks = choose_blocks(nest)
     length = blocks.segments * blocks.depth + GAP
     buffer = f"{value} copied[{family.tile.rows}][{length}];\n"
+    buffer += apart_text(name, spec, nest.segments, last)
     return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
 
 

@@ -177,12 +177,12 @@ def within(window: Window, axes: list[int], more: str = "0") -> str:
     return " & ".join(found)
 
 
-def apart_text(name: str, spec: ConvSpec, segments: int) -> str:
-    """C text: `apart`, how many values each tap is from the first one."""
-    axes = list(range(len(spec.window.kernel)))
+def apart_text(name: str, spec: ConvSpec, segments: int, stepped: int) -> str:
+    """C text: `apart`, how many values each segment is from the first one; segments are places of so many axes."""
     steps = "0"
-    for axis in axes:
-        steps = f"({steps} * size{axis} + {name}_steps{axis}[s])" if axis else f"{name}_steps0[s]"
+    for axis in range(len(spec.window.kernel)):
+        step = f"{name}_steps{axis}[s]" if axis < stepped else "0"
+        steps = f"({steps} * size{axis} + {step})" if axis else step
     return f"""\
 int64_t apart[{segments}];
 for (int64_t s = 0; s < {segments}; s++)
