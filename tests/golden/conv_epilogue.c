@@ -503,9 +503,9 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
     const int64_t size0 = 14;
     const int64_t size1 = 14;
     const int64_t out1 = 7;
-    int64_t apart[9];
+    int64_t offsets[9];
     for (int64_t s = 0; s < 9; s++)
-        apart[s] = (contract_steps0[s] * size1 + contract_steps1[s]) * 32;
+        offsets[s] = (contract_steps0[s] * size1 + contract_steps1[s]) * 32;
     __attribute__((aligned(64))) float acc[320];
     (void)n;
     for (int64_t task = begin; task < end; task++) {
@@ -560,7 +560,7 @@ static void contract_blocks(void *arg, int64_t begin, int64_t end) {
                                 if ((p0 >= 0) & (p0 + 2 < size0) & (p1 >= 0) & (p1 + 2 < size1)) {
                                     const float *from = image + (p0 * size1 + p1) * 32 + k0;
                                     for (int64_t s = 0; s < segments; s++)
-                                        rows[s][r] = from + apart[s0 + s];
+                                        rows[s][r] = from + offsets[s0 + s];
                                     continue;
                                 }
                                 for (int64_t s = 0; s < segments; s++) {
@@ -609,7 +609,7 @@ static void contract(
         run->parallel(run, tasks, 1, contract_blocks, &job);
 }
 
-int32_t k_4d7ee08dbbdf3be98b63(sx_run *run, void *const *p, const int64_t *n) {
+int32_t k_03a3e0347a1ecec2106c(sx_run *run, void *const *p, const int64_t *n) {
     const struct env env = {run, {p[0], p[1], p[2], p[3], p[4]}, n};
     SX_FLUSHED
     contract(run, &env, p[0], p[1], 0, n);

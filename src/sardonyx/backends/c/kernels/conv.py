@@ -36,12 +36,12 @@ from sardonyx.backends.c.kernels.tile import TileFamily
 from sardonyx.backends.c.kernels.windows import (
     NARROW,
     ConvSpec,
-    apart_text,
     corner,
     in_line,
     inside,
     line_text,
     offset,
+    offsets_text,
     pixels,
     position,
     sizes_text,
@@ -154,7 +154,7 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     if ({within(window, axes)}) {{
         const {value} *from = image + {offset(axes, "p")} * {spec.channels} + k0;
         for (int64_t s = 0; s < segments; s++)
-            rows[s][r] = from + apart[s0 + s];
+            rows[s][r] = from + offsets[s0 + s];
         continue;
     }}
     for (int64_t s = 0; s < segments; s++) {{
@@ -171,9 +171,9 @@ def _wide(spec: ConvSpec, nest: Nest) -> Nest:
     if _lies_in_lines(spec, family):
         pitch = spec.channels * window.strides[-1]
         nest = replace(nest, line=line_text(spec, value), pitch=pitch)
-    apart = apart_text(family.name, spec, nest.segments, len(axes))
-    apart = "" if spec.pointwise else apart
-    return replace(nest, fill=fill, locals=sizes_text(window) + apart)
+    offsets = offsets_text(family.name, spec, nest.segments, len(axes))
+    offsets = "" if spec.pointwise else offsets
+    return replace(nest, fill=fill, locals=sizes_text(window) + offsets)
 
 
 def _lies_in_lines(spec: ConvSpec, family: TileFamily) -> bool:
@@ -248,7 +248,7 @@ def _rows_in_place(spec: ConvSpec, nest: Nest) -> Nest:
     blocks = choose_blocks(nest)
     length = blocks.segments * blocks.depth + GAP
     buffer = f"{value} copied[{family.tile.rows}][{length}];\n"
-    buffer += apart_text(name, spec, nest.segments, last)
+    buffer += offsets_text(name, spec, nest.segments, last)
     return replace(nest, fill=fill, locals=sizes_text(window) + buffer)
 
 

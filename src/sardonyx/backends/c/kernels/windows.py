@@ -177,16 +177,16 @@ def within(window: Window, axes: list[int], more: str = "0") -> str:
     return " & ".join(found)
 
 
-def apart_text(name: str, spec: ConvSpec, segments: int, stepped: int) -> str:
-    """C text: `apart`, how many values each segment is from the first one; segments are places of so many axes."""
+def offsets_text(name: str, spec: ConvSpec, segments: int, stepped: int) -> str:
+    """C text: `offsets`, how many values each segment is from the first one; segments are places of so many axes."""
     steps = "0"
     for axis in range(len(spec.window.kernel)):
         step = f"{name}_steps{axis}[s]" if axis < stepped else "0"
         steps = f"({steps} * size{axis} + {step})" if axis else step
     return f"""\
-int64_t apart[{segments}];
+int64_t offsets[{segments}];
 for (int64_t s = 0; s < {segments}; s++)
-    apart[s] = {steps} * {spec.channels};
+    offsets[s] = {steps} * {spec.channels};
 """
 
 
@@ -201,7 +201,7 @@ def line_text(spec: ConvSpec, element: str) -> str:
     if (lies) {{
         {image_text(spec, element)}
         for (int64_t s = 0; s < segments; s++)
-            line[s] = image + {offset(axes, "p")} * {spec.channels} + k0 + apart[s0 + s];
+            line[s] = image + {offset(axes, "p")} * {spec.channels} + k0 + offsets[s0 + s];
     }}
 }}
 """
